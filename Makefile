@@ -140,6 +140,10 @@ warnings: $(MAIN_OBJ) $(LIB_OBJ) $(WORK_OBJ) $(HELP_OBJ) $(SIMT_OBJ) $(BUILD)/ob
 latex: $(BUILD)/ridge ## compile every page of `ridge explain --latex` with pdflatex, where there is one
 	@RIDGE=$(BUILD)/ridge sh tests/latex.sh
 
+.PHONY: arm
+arm: ## cross-compile for aarch64 and run the kernels' tests under qemu, where both are (minutes)
+	@MAKE='$(MAKE)' BUILD=$(BUILD)/arm JOBS=$(JOBS) sh tools/arm.sh
+
 .PHONY: bench
 bench: $(BENCHES) ## build and run the benchmarks
 	@for b in $(BENCHES); do echo "$$b"; $$b || exit; done

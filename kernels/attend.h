@@ -105,6 +105,8 @@ struct attend_code {
 extern const struct attend_code attend_portable;
 #if defined(__x86_64__)
 extern const struct attend_code attend_avx2, attend_avx512, attend_dot;
+#elif defined(__aarch64__)
+extern const struct attend_code attend_neon, attend_bfdot;
 #endif
 
 #endif

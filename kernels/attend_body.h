@@ -15,6 +15,46 @@ LANES_OP __m512i LANES(pairs)(const void *row, size_t d, size_t dim)
 #define LOAD_ITEM(row, d, dim, bf16) LANES(pairs)(row, d, dim)
 #define QUERY(a, h, d, wide) _mm512_loadu_si512((const uint16_t *)(a)->queries + (h) * (wide) + (d))
 #define MULTIPLY_ADD(x, y, sum) ((V){_mm512_dpbf16_ps((sum).v, (__m512bh)(x), (__m512bh)(y))})
+/* a pair in every lane; of two rows the pairs of elements in the lower and upper half of each quarter */
+LANES_OP __m512i LANES(one_pair)(int32_t pair) { return _mm512_set1_epi32(pair); }
+LANES_OP __m512i LANES(low)(__m512i x, __m512i y) { return _mm512_unpacklo_epi16(x, y); }
+LANES_OP __m512i LANES(high)(__m512i x, __m512i y) { return _mm512_unpackhi_epi16(x, y); }
+#elif LANES_SET == LANES_BFDOT
+enum { STEP_BFDOT = 32 };
+#define STEP STEP_BFDOT
+LANES_OP V LANES(pairs)(const void *row, size_t d, size_t dim)
+{
+    const uint16_t *at = (const uint16_t *)row + d;
+    uint16_t whole[32] = {0};
+    if (dim - d < 32) at = memcpy(whole, at, (dim - d) * sizeof *at);
+    return (V){vreinterpretq_f32_u16(vld1q_u16(at)), vreinterpretq_f32_u16(vld1q_u16(at + 8)),
+               vreinterpretq_f32_u16(vld1q_u16(at + 16)), vreinterpretq_f32_u16(vld1q_u16(at + 24))};
+}
+#define ITEM V
+#define LOAD_ITEM(row, d, dim, bf16) LANES(pairs)(row, d, dim)
+#define QUERY(a, h, d, wide) LANES(pairs)((const uint16_t *)(a)->queries + (h) * (wide), d, (d) + 32)
+#define MULTIPLY_ADD(x, y, sum) LANES(dot)(x, y, sum)
+LANES_OP V LANES(one_pair)(int32_t pair)
+{
+    const float32x4_t v = vreinterpretq_f32_s32(vdupq_n_s32(pair));
+    return (V){v, v, v, v};
+}
+LANES_OP float32x4_t LANES(low_4)(float32x4_t x, float32x4_t y)
+{
+    return vreinterpretq_f32_u16(vzip1q_u16(vreinterpretq_u16_f32(x), vreinterpretq_u16_f32(y)));
+}
+LANES_OP float32x4_t LANES(high_4)(float32x4_t x, float32x4_t y)
+{
+    return vreinterpretq_f32_u16(vzip2q_u16(vreinterpretq_u16_f32(x), vreinterpretq_u16_f32(y)));
+}
+LANES_OP V LANES(low)(V x, V y)
+{
+    return (V){LANES(low_4)(x.a, y.a), LANES(low_4)(x.b, y.b), LANES(low_4)(x.c, y.c), LANES(low_4)(x.d, y.d)};
+}
+LANES_OP V LANES(high)(V x, V y)
+{
+    return (V){LANES(high_4)(x.a, y.a), LANES(high_4)(x.b, y.b), LANES(high_4)(x.c, y.c), LANES(high_4)(x.d, y.d)};
+}
 #else
 #define STEP 16
 #define ITEM V
@@ -22,7 +62,7 @@ LANES_OP __m512i LANES(pairs)(const void *row, size_t d, size_t dim)
 #define QUERY(a, h, d, wide) LANES(load)((const float *)(a)->queries + (h) * (wide) + (d))
 #define MULTIPLY_ADD(x, y, sum) LANES(fma)(x, y, sum)
 #endif
-#define HELD 16 /* registers */
+#define HELD (LANES_ARM ? 4 : 16) /* registers */
 
 /* Item x is read before what comes after it in the code: the order of the lines, which a compiler does not keep. */
 #if LANES_SET == LANES_DOT
@@ -33,6 +73,9 @@ LANES_OP __m512i LANES(pairs)(const void *row, size_t d, size_t dim)
 #define IN_REGISTER(x) __asm__("" : "+v"((x).v))
 #elif LANES_SET == LANES_AVX2
 #define IN_ORDER(x) __asm__ volatile("" : "+x"((x).a), "+x"((x).b) : : "memory")
+#define IN_REGISTER(x) (void)(x)
+#elif LANES_ARM
+#define IN_ORDER(x) __asm__ volatile("" : "+w"((x).a), "+w"((x).b), "+w"((x).c), "+w"((x).d) : : "memory")
 #define IN_REGISTER(x) (void)(x)
 #else
 #define IN_ORDER(x) (void)(x)
@@ -45,7 +88,7 @@ LANES_TARGET static void LANES(start)(const struct attend *a, const void *q)
     for (size_t h = 0; h < a->room; h++) {
         const size_t dim = h < a->heads ? a->dim : 0;
         for (size_t d = 0; d < wide; d++) {
-#if LANES_SET == LANES_DOT
+#if LANES_PAIRS
             ((uint16_t *)a->queries)[h * wide + d] = d < dim ? ((const uint16_t *)q)[h * dim + d] : 0;
 #else
             ((float *)a->queries)[h * wide + d] = d >= dim  ? 0
@@ -192,14 +235,10 @@ LANES_OP void LANES(soften)(const struct attend *a, size_t head, size_t places, 
     V sum = LANES(load)(sums);
     for (size_t t = 0; t < n; t += 16) {
         const V x = LANES(sub)(LANES(load)(s + t), least);
-        const V p = LANES_SET == LANES_DOT ? LANES(exp_coarse)(x) : LANES(exp)(x);
+        const V p = LANES_PAIRS ? LANES(exp_coarse)(x) : LANES(exp)(x);
         sum = LANES(add)(sum, p);
-#if LANES_SET == LANES_DOT
-        /* two tokens of a head side by side */
-        const __m512i pairs = _mm512_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15);
-        const __m512 order = hn == 1 ? p.v : _mm512_permutexvar_ps(pairs, p.v);
-        _mm256_storeu_si256((__m256i *)(void *)(a->halves + head * ATTEND_TURN + t),
-                            (__m256i)_mm512_cvtneps_pbh(order));
+#if LANES_PAIRS /* two tokens of a head side by side */
+        LANES(store_halves)(a->halves + head * ATTEND_TURN + t, p, hn != 1);
 #else
         LANES(store)(a->weights + head * ATTEND_TURN + t, p);
 #endif
@@ -210,14 +249,14 @@ LANES_OP void LANES(soften)(const struct attend *a, size_t head, size_t places, 
 /* -- weighted values: hn heads times dn times sixteen elements -- */
 
 /* Sums of hn heads and what stands at element d of a row of values; for the dot unit of two rows. */
-enum { LANES(rows) = LANES_SET == LANES_DOT ? 2 : 1 };
+enum { LANES(rows) = LANES_PAIRS ? 2 : 1 };
 LANES_OP void LANES(value_rows)(const char *row, const char *other, const void *weights, size_t d, size_t hn, size_t dn,
                                 size_t dim, bool bf16, V *sum)
 {
-#if LANES_SET == LANES_DOT
+#if LANES_PAIRS
     const uint16_t *weight = weights;
     (void)bf16;
-    __m512i x[4], y[4], v[8];
+    ITEM x[4], y[4], v[8];
     KERN_UNROLL
     for (size_t j = 0; j < dn / 2; j++) {
         x[j] = LANES(pairs)(row, d + j * 32, dim);
@@ -230,14 +269,14 @@ LANES_OP void LANES(value_rows)(const char *row, const char *other, const void *
     }
     KERN_UNROLL
     for (size_t j = 0; j < dn / 2; j++) {
-        v[2 * j] = _mm512_unpacklo_epi16(x[j], y[j]);
-        v[2 * j + 1] = _mm512_unpackhi_epi16(x[j], y[j]);
+        v[2 * j] = LANES(low)(x[j], y[j]);
+        v[2 * j + 1] = LANES(high)(x[j], y[j]);
     }
     KERN_UNROLL
     for (size_t i = 0; i < hn; i++) {
         int32_t pair;
         memcpy(&pair, weight + 2 * i, sizeof pair);
-        const __m512i w = _mm512_set1_epi32(pair);
+        const ITEM w = LANES(one_pair)(pair);
         KERN_UNROLL
         for (size_t j = 0; j < dn; j++) sum[i * dn + j] = MULTIPLY_ADD(w, v[j], sum[i * dn + j]);
     }
@@ -263,8 +302,8 @@ LANES_OP void LANES(value_rows)(const char *row, const char *other, const void *
 LANES_OP const void *LANES(weight_at)(const struct attend *a, size_t head, size_t lanes, size_t place)
 {
     const size_t at = head / lanes * lanes * ATTEND_TURN + place * lanes;
-    return LANES_SET == LANES_DOT ? (const void *)(a->halves + at + 2 * (head % lanes))
-                                  : (const void *)(a->weights + at + head % lanes);
+    return LANES_PAIRS ? (const void *)(a->halves + at + 2 * (head % lanes))
+                       : (const void *)(a->weights + at + head % lanes);
 }
 
 /* What hn heads have summed, [hn][dn]: into registers, and back. */
@@ -289,7 +328,7 @@ LANES_OP void LANES(value_tile)(const struct attend *a, const char *row, const c
                                 size_t dim, bool bf16)
 {
     const size_t wide = attend_wide(dim), rows = LANES(rows), element = bf16 ? 2 : 4;
-    const size_t size = LANES_SET == LANES_DOT ? 2 : 4; /* of a weight */
+    const size_t size = LANES_PAIRS ? 2 : 4; /* of a weight */
     const char *weight = LANES(weight_at)(a, head, lanes, place);
     V sum[16];
     LANES(take)(a, head, d, hn, dn, wide, sum);
@@ -306,7 +345,7 @@ LANES_OP void LANES(value_tile)(const struct attend *a, const char *row, const c
 LANES_OP void LANES(value_turn)(const struct attend *a, const char *v, const char *later, size_t step, size_t n,
                                 size_t place, size_t head, size_t hn, size_t dim, bool bf16, bool known)
 {
-    const size_t most = LANES_WIDE != 16 ? (hn == 1 ? 4 : 1) : hn == 1 ? 8 : 4, least = LANES_SET == LANES_DOT ? 2 : 1;
+    const size_t most = LANES_WIDE != 16 ? (hn == 1 ? 4 : 1) : hn == 1 ? 8 : 4, least = LANES_PAIRS ? 2 : 1;
     size_t d = 0;
     later = head == 0 ? later : NULL;
     if (LANES_SET == LANES_DOT && hn == 4 && known) { /* two heads at a time: to the end of each row */
@@ -314,6 +353,13 @@ LANES_OP void LANES(value_turn)(const struct attend *a, const char *v, const cha
         LANES(value_tile)
         (a, v, later ? later + LANES(rows) * step / 2 : NULL, dim / 2, step, n, place, head + 2, hn, 0, 2, 8, dim,
          bf16);
+        return;
+    }
+    if (LANES_SET == LANES_BFDOT && hn == 4) { /* two at a time, as many sums as registers hold */
+        for (; d < dim; d += 32) {
+            LANES(value_tile)(a, v, later, 32, step, n, place, head, hn, d, 2, 2, dim, bf16);
+            LANES(value_tile)(a, v, NULL, 0, step, n, place, head + 2, hn, d, 2, 2, dim, bf16);
+        }
         return;
     }
     for (; d + most * 16 <= dim; d += most * 16)
@@ -429,7 +475,7 @@ LANES_OP void LANES(run_of)(const struct attend *from, const struct attend_run *
 LANES_TARGET static void LANES(run)(const struct attend *a, const struct attend_run *r)
 {
     const bool usual = LANES_SET != LANES_PORTABLE && a->dim == ATTEND_USUAL && a->value_dim == ATTEND_USUAL;
-    const bool bf16 = LANES_SET == LANES_DOT || a->bf16, one = a->room == 1, fetches = r->ahead > 0;
+    const bool bf16 = LANES_PAIRS || a->bf16, one = a->room == 1, fetches = r->ahead > 0;
 #if LANES_WIDE == 16
     if (usual && one && !fetches) {
         if (bf16)
@@ -485,8 +531,7 @@ LANES_TARGET static void LANES(finish)(const struct attend *a, void *out)
             float whole[32], order[32];
             for (size_t j = 0; j < 32; j += 16)
                 LANES(store)(whole + j, LANES(div)(LANES(load)(a->out + h * wide + d + j), LANES(set)(sum)));
-            for (size_t i = 0; i < 32; i++)
-                order[i] = whole[LANES_SET == LANES_DOT ? i % 8 / 4 * 16 + i / 8 * 4 + i % 4 : i];
+            for (size_t i = 0; i < 32; i++) order[i] = whole[LANES_PAIRS ? i % 8 / 4 * 16 + i / 8 * 4 + i % 4 : i];
             const size_t left = a->value_dim - d;
             LANES(put)(out, a->bf16, h * a->value_dim + d, LANES(load)(order), left < 16 ? left : 16);
             if (left > 16) LANES(put)
@@ -501,6 +546,10 @@ const struct attend_code attend_portable = {start_portable, run_portable, NULL, 
 const struct attend_code attend_avx2 = {start_avx2, run_avx2, NULL, finish_avx2};
 #elif LANES_SET == LANES_AVX512
 const struct attend_code attend_avx512 = {start_avx512, run_avx512, pages_avx512, finish_avx512};
+#elif LANES_SET == LANES_NEON
+const struct attend_code attend_neon = {start_neon, run_neon, NULL, finish_neon};
+#elif LANES_SET == LANES_BFDOT
+const struct attend_code attend_bfdot = {start_bfdot, run_bfdot, NULL, finish_bfdot};
 #else
 const struct attend_code attend_dot = {start_dot, run_dot, pages_dot, finish_dot};
 #endif

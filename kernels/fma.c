@@ -4,7 +4,11 @@
  * bf16: x <- x + a0*b0 + a1*b1, the dot product of pairs with fp32 sums (AVX512-BF16); 4 flops a step. The inputs are
  * halves and starts whole, so sums are exact. int8: x <- x + a0*b0 + .. + a3*b3, of unsigned and signed bytes with
  * sums of 32 bits (AVX512-VNNI); 8 flops a step. a and b are those of the chain modulo 16, to stay in registers.
- * Memory: the starts and the ends, and two inputs of 16 lanes: nothing against the steps. */
+ * On aarch64 a multiply-add overwrites what is added, so that a*x + b costs a copy of b besides. Without one is z <- z
+ * + (a - 1)*z of z = x - b/(1 - a), the distance from the fixed point, which dies out; both are measured. BFMMLA makes
+ * 2 x 2 products of rows and columns of four, sixteen multiply-adds and thus two steps of four chains: each sum of
+ * pairs d = a0*b0 + a1*b1, exact in bf16, stands in a row beside that of its neighbour, and columns of ones and zeros
+ * take it twice. Memory: the starts and the ends, and two inputs of 16 lanes: nothing against the steps. */
 #include <string.h>
 
 #include "kernels/table.h"
@@ -198,6 +202,143 @@ KERN_AVX512_VNNI static void run_int8(const struct kern_call *c)
         for (size_t r = 0; r < R; r++) _mm512_storeu_si512(end + i + r * LANES, x[r]);
     }
 }
+#elif KERN_ARM
+/* Half of a group and two inputs are 32 registers; a third of one where sums are copied. */
+enum { HELD = 24, COPIED = 16, WIDE = 4 };
+
+/* a * x + b with one copy, where a compiler takes two */
+KERN_INLINE float32x4_t step_neon(float32x4_t a, float32x4_t x, float32x4_t b)
+{
+    float32x4_t r;
+    __asm__("mov %0.16b, %1.16b\n\tfmla %0.4s, %2.4s, %3.4s" : "=&w"(r) : "w"(b), "w"(a), "w"(x));
+    return r;
+}
+
+static void run_neon(const struct kern_call *c)
+{
+    const int64_t steps = c->shape->v[STEPS];
+    float32x4_t a[4], b[4];
+    for (size_t i = 0; i < 4; i++) a[i] = vld1q_f32((const float *)c->buffer[A] + WIDE * i);
+    for (size_t i = 0; i < 4; i++) b[i] = vld1q_f32((const float *)c->buffer[B] + WIDE * i);
+    for (size_t i = 0; i < (size_t)c->shape->v[CHAINS]; i += (size_t)COPIED * WIDE) {
+        const float *start = (const float *)c->buffer[START] + i;
+        float *end = (float *)c->buffer[END] + i;
+        float32x4_t x[COPIED];
+        KERN_UNROLL
+        for (size_t r = 0; r < COPIED; r++) x[r] = vld1q_f32(start + r * WIDE);
+        for (int64_t t = 0; t < steps / 2; t++) { /* there and back, so that registers need not change */
+            KERN_UNROLL
+            for (size_t r = 0; r < COPIED; r++)
+                x[r] = step_neon(a[r % 4], step_neon(a[r % 4], x[r], b[r % 4]), b[r % 4]);
+        }
+        KERN_UNROLL
+        for (size_t r = 0; r < COPIED; r++)
+            vst1q_f32(end + r * WIDE, steps % 2 ? step_neon(a[r % 4], x[r], b[r % 4]) : x[r]);
+    }
+}
+
+/* x += a * x */
+KERN_INLINE void run_chains(const struct kern_call *c, const float32x4_t *a, float *chains)
+{
+    float32x4_t x[HELD];
+    KERN_UNROLL
+    for (size_t r = 0; r < HELD; r++) x[r] = vld1q_f32(chains + r * WIDE);
+    for (int64_t t = 0; t < c->shape->v[STEPS]; t++) {
+        KERN_UNROLL
+        for (size_t r = 0; r < HELD; r++) x[r] = vfmaq_f32(x[r], a[r % 4], x[r]);
+    }
+    KERN_UNROLL
+    for (size_t r = 0; r < HELD; r++) vst1q_f32(chains + r * WIDE, x[r]);
+}
+
+static void run_apart(const struct kern_call *c)
+{
+    enum { N = HELD * WIDE };
+    const float *start = c->buffer[START];
+    float *end = c->buffer[END], fixed[LANES], z[N];
+    float32x4_t a[4];
+    for (size_t i = 0; i < LANES; i++)
+        fixed[i] = ((const float *)c->buffer[B])[i] / (1 - ((const float *)c->buffer[A])[i]);
+    for (size_t i = 0; i < 4; i++) a[i] = vsubq_f32(vld1q_f32((const float *)c->buffer[A] + WIDE * i), vdupq_n_f32(1));
+    for (size_t i = 0; i < (size_t)c->shape->v[CHAINS]; i += N) {
+        for (size_t j = 0; j < N; j++) z[j] = start[i + j] - fixed[j % LANES];
+        run_chains(c, a, z);
+        for (size_t j = 0; j < N; j++) end[i + j] = z[j] + fixed[j % LANES];
+    }
+}
+
+KERN_NEON_BF16 static void run_bf16(const struct kern_call *c)
+{
+    const size_t n = (size_t)c->shape->v[CHAINS];
+    const float *start = c->buffer[START];
+    float *end = c->buffer[END];
+    uint16x8_t a[4], b[4];
+    for (size_t i = 0; i < 4; i++) a[i] = vld1q_u16((const uint16_t *)c->buffer[A] + 2 * WIDE * i);
+    for (size_t i = 0; i < 4; i++) b[i] = vld1q_u16((const uint16_t *)c->buffer[B] + 2 * WIDE * i);
+    for (size_t i = 0; i < n; i += (size_t)HELD * WIDE) {
+        float32x4_t x[HELD];
+        KERN_UNROLL
+        for (size_t r = 0; r < HELD; r++) x[r] = vld1q_f32(start + i + r * WIDE);
+        for (int64_t t = 0; t < c->shape->v[STEPS]; t++) {
+            KERN_UNROLL
+            for (size_t r = 0; r < HELD; r++) x[r] = kern_neon_dot(x[r], a[r % 4], b[r % 4]);
+        }
+        KERN_UNROLL
+        for (size_t r = 0; r < HELD; r++) vst1q_f32(end + i + r * WIDE, x[r]);
+    }
+}
+
+KERN_NEON_BF16 static void run_squares(const struct kern_call *c)
+{
+    enum { ONE_BF16 = 0x3f80 };
+    static const uint16_t COLUMNS[2][8] = {{ONE_BF16, 0, ONE_BF16, 0, 0, ONE_BF16, 0, ONE_BF16},
+                                           {ONE_BF16, 0, 0, 0, 0, ONE_BF16, 0, 0}};
+    const size_t n = (size_t)c->shape->v[CHAINS];
+    const int64_t steps = c->shape->v[STEPS];
+    const uint16x8_t twice = vld1q_u16(COLUMNS[0]), once = vld1q_u16(COLUMNS[1]);
+    const float *start = c->buffer[START];
+    float *end = c->buffer[END];
+    uint16x8_t d[4];
+    for (size_t i = 0; i < 4; i++) {
+        const float32x4_t sum = kern_neon_dot(vdupq_n_f32(0), vld1q_u16((const uint16_t *)c->buffer[A] + 2 * WIDE * i),
+                                              vld1q_u16((const uint16_t *)c->buffer[B] + 2 * WIDE * i));
+        const uint32x2_t rows = vreinterpret_u32_u16(kern_neon_narrow(sum));
+        d[i] = vreinterpretq_u16_u32(vcombine_u32(vdup_lane_u32(rows, 0), vdup_lane_u32(rows, 1)));
+    }
+    for (size_t i = 0; i < n; i += (size_t)HELD * WIDE) {
+        float32x4_t x[HELD];
+        KERN_UNROLL
+        for (size_t r = 0; r < HELD; r++) x[r] = vld1q_f32(start + i + r * WIDE);
+        for (int64_t t = 0; t < steps / 2; t++) {
+            KERN_UNROLL
+            for (size_t r = 0; r < HELD; r++) x[r] = kern_neon_square(x[r], d[r % 4], twice);
+        }
+        KERN_UNROLL
+        for (size_t r = 0; r < HELD; r++)
+            vst1q_f32(end + i + r * WIDE, steps % 2 ? kern_neon_square(x[r], d[r % 4], once) : x[r]);
+    }
+}
+
+KERN_NEON_DOT static void run_int8(const struct kern_call *c)
+{
+    const size_t n = (size_t)c->shape->v[CHAINS];
+    const int32_t *start = c->buffer[START];
+    int32_t *end = c->buffer[END];
+    int8x16_t a[4], b[4];
+    for (size_t i = 0; i < 4; i++) a[i] = vld1q_s8((const int8_t *)c->buffer[A] + 4 * WIDE * i);
+    for (size_t i = 0; i < 4; i++) b[i] = vld1q_s8((const int8_t *)c->buffer[B] + 4 * WIDE * i);
+    for (size_t i = 0; i < n; i += (size_t)HELD * WIDE) {
+        int32x4_t x[HELD];
+        KERN_UNROLL
+        for (size_t r = 0; r < HELD; r++) x[r] = vld1q_s32(start + i + r * WIDE);
+        for (int64_t t = 0; t < c->shape->v[STEPS]; t++) {
+            KERN_UNROLL
+            for (size_t r = 0; r < HELD; r++) x[r] = kern_neon_bytes(x[r], a[r % 4], b[r % 4]);
+        }
+        KERN_UNROLL
+        for (size_t r = 0; r < HELD; r++) vst1q_s32(end + i + r * WIDE, x[r]);
+    }
+}
 #endif
 
 static const struct kern_variant VARIANTS[] = {
@@ -217,6 +358,24 @@ static const struct kern_variant VARIANTS[] = {
      .unit = KERN_UNIT_INT8_DOT,
      .dtypes = KERN_HAS(KERN_INT8),
      .lacks = kern_lacks_avx512_vnni,
+     .run = run_int8},
+#elif KERN_ARM
+    {.name = "neon", .unit = KERN_UNIT_FP32, .dtypes = KERN_HAS(KERN_FP32), .run = run_neon},
+    {.name = "neon-apart", .unit = KERN_UNIT_FP32, .dtypes = KERN_HAS(KERN_FP32), .run = run_apart},
+    {.name = "neon-bf16",
+     .unit = KERN_UNIT_BF16_DOT,
+     .dtypes = KERN_HAS(KERN_BF16),
+     .lacks = kern_lacks_neon_bf16,
+     .run = run_squares},
+    {.name = "neon-bf16-dot",
+     .unit = KERN_UNIT_BF16_DOT,
+     .dtypes = KERN_HAS(KERN_BF16),
+     .lacks = kern_lacks_neon_bf16,
+     .run = run_bf16},
+    {.name = "neon-dot",
+     .unit = KERN_UNIT_INT8_DOT,
+     .dtypes = KERN_HAS(KERN_INT8),
+     .lacks = kern_lacks_neon_dot,
      .run = run_int8},
 #endif
     {.name = "portable", .unit = KERN_UNIT_FP32, .dtypes = KERN_HAS(KERN_FP32), .run = run_portable},

@@ -132,6 +132,7 @@ static void pack_bf16(const struct kern_call *c)
             }
 }
 
+#if KERN_X86
 static size_t pack_bytes_pairs(const struct kern_shape *s)
 {
     return panels_of(s) * GEMM_PANEL * round_up((size_t)s->v[K], 2) * 2;
@@ -149,12 +150,49 @@ static void pack_pairs(const struct kern_call *c)
                 out[((p * steps + l / 2) * GEMM_PANEL + j) * 2 + l % 2] = column < n && l < k ? w[column * k + l] : 0;
             }
 }
+#elif KERN_ARM
+static size_t pack_bytes_squares(const struct kern_shape *s)
+{
+    return panels_of(s) * GEMM_PANEL * round_up((size_t)s->v[K], 4) * 2;
+}
+
+static void pack_squares(const struct kern_call *c)
+{
+    const size_t n = (size_t)c->shape->v[N], k = (size_t)c->shape->v[K], steps = (k + 3) / 4;
+    const uint16_t *w = c->buffer[W];
+    uint16_t *out = c->packed;
+    for (size_t p = 0; p < panels_of(c->shape); p++)
+        for (size_t j = 0; j < GEMM_PANEL; j++)
+            for (size_t l = 0; l < 4 * steps; l++) {
+                const size_t column = p * GEMM_PANEL + j;
+                out[((p * steps + l / 4) * GEMM_PANEL + j) * 4 + l % 4] = column < n && l < k ? w[column * k + l] : 0;
+            }
+}
+#endif
 
 /* -- the product -- */
+
+/* Rows [row, row + rows) of a as a strip of squares: [step][pairs of rows][2][4], zeros behind k and, of an odd number,
+ * a last row of them. */
+static void make_squares(const struct kern_call *c, size_t row, size_t rows, float *out)
+{
+    const size_t k = (size_t)c->shape->v[K], steps = (k + 3) / 4, pairs = (rows + 1) / 2;
+    for (size_t r = 0; r < 2 * pairs; r++)
+        for (size_t l = 0; l < steps; l++) {
+            const uint16_t *a = (const uint16_t *)c->buffer[A] + (row + r) * k + 4 * l;
+            uint16_t four[4] = {0};
+            if (r < rows) memcpy(four, a, (k - 4 * l < 4 ? k - 4 * l : 4) * sizeof *four);
+            memcpy(out + (l * pairs + r / 2) * 4 + r % 2 * 2, four, sizeof four);
+        }
+}
 
 /* Rows [row, row + rows) of a as a strip, steps in order: [step][rows]. */
 static void make_strip(const struct kern_call *c, enum gemm_form form, size_t row, size_t rows, float *out)
 {
+    if (form == GEMM_SQUARES) {
+        make_squares(c, row, rows, out);
+        return;
+    }
     const size_t k = (size_t)c->shape->v[K], steps = form == GEMM_PAIRS ? (k + 1) / 2 : k;
     for (size_t r = 0; r < rows; r++) {
         if (form == GEMM_FP32) {
@@ -181,8 +219,20 @@ struct job {
     size_t end; /* of the panels that are this part's */
 };
 
-/* First row of strip i: strips differ by one row at most. */
-static size_t strip_row(const struct job *j, size_t i) { return i * j->m / j->strips_n; }
+/* First row of strip i: strips differ by one row at most, of squares by one pair of them. */
+static size_t strip_row(const struct job *j, size_t i)
+{
+    if (j->form != GEMM_SQUARES) return i * j->m / j->strips_n;
+    const size_t row = i * ((j->m + 1) / 2) / j->strips_n * 2;
+    return row < j->m ? row : j->m;
+}
+
+/* Where step `from` of a strip of rows [row, row + rows) lies among the strips. */
+static size_t strip_at(const struct job *j, size_t row, size_t rows, size_t from)
+{
+    if (j->form == GEMM_SQUARES) return 2 * (row * j->steps + from * round_up(rows, 2));
+    return row * j->steps + from * rows;
+}
 
 /* Panels [panel, panel + wide) times strips [first, end), steps [from, from + depth). */
 static void run_panels(const struct job *j, size_t panel, size_t wide, size_t first, size_t end, size_t from,
@@ -194,7 +244,7 @@ static void run_panels(const struct job *j, size_t panel, size_t wide, size_t fi
         /* the first strips each fetch one of the panels that come next, so that no strip waits for all of them */
         const size_t later = panel + wide + (i - first);
         const bool fetch = j->strips_n > 1 && i - first < wide && later < j->end;
-        const struct gemm_tile t = {.a = j->strips + row * j->steps + from * rows,
+        const struct gemm_tile t = {.a = j->strips + strip_at(j, row, rows, from),
                                     .w = j->w + (panel * j->steps + from) * gemm_step_bytes(j->form),
                                     .panel = j->steps * gemm_step_bytes(j->form),
                                     .depth = depth,
@@ -225,7 +275,9 @@ static void multiply(const struct kern_call *c, const struct gemm_tiles *tiles, 
                     .form = form,
                     .m = m,
                     .n = (size_t)c->shape->v[N],
-                    .steps = form == GEMM_PAIRS ? (k + 1) / 2 : k,
+                    .steps = form == GEMM_PAIRS     ? (k + 1) / 2
+                             : form == GEMM_SQUARES ? (k + 3) / 4
+                                                    : k,
                     .panels = panels_of(c->shape),
                     .strips_n = (m + tiles->rows_max - 1) / tiles->rows_max,
                     .strips = c->buffer[STRIPS],
@@ -238,7 +290,7 @@ static void multiply(const struct kern_call *c, const struct gemm_tiles *tiles, 
     for (size_t i = kern_split_from(j.strips_n, c->part, parts); i < kern_split_from(j.strips_n, c->part + 1, parts);
          i++) {
         const size_t row = strip_row(&j, i);
-        make_strip(c, form, row, strip_row(&j, i + 1) - row, (float *)c->buffer[STRIPS] + row * j.steps);
+        make_strip(c, form, row, strip_row(&j, i + 1) - row, (float *)c->buffer[STRIPS] + strip_at(&j, row, 0, 0));
     }
     kern_meet(c);
     for (size_t from = 0; from < j.steps; from += depth_max)
@@ -296,6 +348,16 @@ static void run_avx2(const struct kern_call *c)
 }
 
 static void run_pairs(const struct kern_call *c) { multiply(c, &gemm_avx512_pairs, GEMM_PAIRS); }
+#elif KERN_ARM
+static void run_neon(const struct kern_call *c)
+{
+    if (in_bf16(c->shape))
+        multiply(c, &gemm_neon_bf16, GEMM_BF16);
+    else
+        multiply(c, &gemm_neon_fp32, GEMM_FP32);
+}
+
+static void run_squares(const struct kern_call *c) { multiply(c, &gemm_neon_squares, GEMM_SQUARES); }
 #endif
 
 /* -- the library's -- */
@@ -340,6 +402,22 @@ static const struct kern_variant VARIANTS[] = {
      .pack_bytes = pack_bytes_plain,
      .pack = pack_plain,
      .run = run_avx2,
+     .packed_inputs = 1u << W},
+#elif KERN_ARM
+    {.name = "neon-bf16",
+     .unit = KERN_UNIT_BF16_DOT,
+     .dtypes = KERN_HAS(KERN_BF16),
+     .lacks = kern_lacks_neon_bf16,
+     .pack_bytes = pack_bytes_squares,
+     .pack = pack_squares,
+     .run = run_squares,
+     .packed_inputs = 1u << W},
+    {.name = "neon",
+     .unit = KERN_UNIT_FP32,
+     .dtypes = BOTH,
+     .pack_bytes = pack_bytes_plain,
+     .pack = pack_plain,
+     .run = run_neon,
      .packed_inputs = 1u << W},
 #endif
     {.name = "blas",

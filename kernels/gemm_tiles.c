@@ -161,6 +161,131 @@ KERN_AVX2 KERN_INLINE void tile_avx2(const struct gemm_tile *t, size_t rows, siz
 }
 #endif
 
+#if KERN_ARM
+/* Sums are [rows][wide][QUARTERS]. */
+enum { QUARTERS = GEMM_PANEL / 4 };
+
+KERN_INLINE void store_neon(const struct gemm_tile *t, const float32x4_t *sum, size_t rows, size_t wide)
+{
+    float whole[6 * GEMM_PANEL];
+    const size_t n = wide * QUARTERS;
+    if (t->columns == wide * GEMM_PANEL) {
+        KERN_UNROLL
+        for (size_t r = 0; r < rows; r++) {
+            KERN_UNROLL
+            for (size_t j = 0; j < n; j++) {
+                float *at = t->sums + r * t->stride + 4 * j;
+                vst1q_f32(at, t->more ? vaddq_f32(sum[r * n + j], vld1q_f32(at)) : sum[r * n + j]);
+            }
+        }
+        return;
+    }
+    KERN_UNROLL
+    for (size_t i = 0; i < rows * n; i++) vst1q_f32(whole + 4 * i, sum[i]);
+    put_part(t, whole, rows, wide * GEMM_PANEL);
+}
+
+/* A panel's weights of a step. */
+KERN_INLINE void load_neon(const char *at, enum gemm_form form, float32x4_t *v)
+{
+    const uint16x8_t none = vdupq_n_u16(0);
+    KERN_UNROLL
+    for (size_t j = 0; j < QUARTERS; j += 2) {
+        if (form == GEMM_BF16) {
+            const uint16x8_t bits = vld1q_u16((const uint16_t *)(const void *)(at + 8 * j));
+            v[j] = vreinterpretq_f32_u16(vzip1q_u16(none, bits));
+            v[j + 1] = vreinterpretq_f32_u16(vzip2q_u16(none, bits));
+        } else {
+            v[j] = vld1q_f32((const float *)(const void *)(at + 16 * j));
+            v[j + 1] = vld1q_f32((const float *)(const void *)(at + 16 * j + 16));
+        }
+    }
+}
+
+/* n <= 4 factors, more as 4. */
+KERN_INLINE float32x4_t load_factors(const float *a, size_t n)
+{
+    if (n >= 4) return vld1q_f32(a);
+    if (n == 1) return vld1q_dup_f32(a);
+    return vcombine_f32(vld1_f32(a), n == 3 ? vld1_dup_f32(a + 2) : vld1_f32(a));
+}
+
+/* Factors in registers by fours: each in one of its own, with the sums they would be more than there are. */
+KERN_INLINE void tile_neon(const struct gemm_tile *t, size_t rows, size_t wide, enum gemm_form form, size_t ahead)
+{
+    float32x4_t sum[6 * QUARTERS];
+    const float *a = t->a;
+    const char *w = t->w;
+    KERN_UNROLL
+    for (size_t i = 0; i < rows * wide * QUARTERS; i++) sum[i] = vdupq_n_f32(0);
+    for (size_t l = 0; l < t->depth; l++) {
+        const float32x4_t x[2] = {load_factors(a, rows),
+                                  load_factors(rows > 4 ? a + 4 : a, rows > 4 ? rows - 4 : rows)};
+        if (t->next) __builtin_prefetch(t->next + l * gemm_step_bytes(form), 0, 2);
+        KERN_UNROLL
+        for (size_t p = 0; p < wide; p++) {
+            const char *at = w + p * t->panel;
+            float32x4_t v[QUARTERS];
+            load_neon(at, form, v);
+            if (ahead) __builtin_prefetch(at + ahead, 0, 3);
+            KERN_UNROLL
+            for (size_t r = 0; r < rows; r++) {
+                float32x4_t *s = sum + (r * wide + p) * QUARTERS;
+                KERN_UNROLL
+                for (size_t j = 0; j < QUARTERS; j++) s[j] = vfmaq_n_f32(s[j], v[j], x[r / 4][r % 4]);
+            }
+        }
+        a += rows;
+        w += gemm_step_bytes(form);
+    }
+    store_neon(t, sum, rows, wide);
+}
+
+/* Products of two rows and two columns at a time, four steps of k deep. */
+KERN_NEON_BF16 KERN_INLINE void tile_squares(const struct gemm_tile *t, size_t rows, size_t wide, size_t ahead)
+{
+    enum { TWOS = GEMM_PANEL / 2 };
+    const size_t pairs = (rows + 1) / 2;
+    float32x4_t sum[3 * TWOS], row[6 * QUARTERS];
+    const uint16_t *a = (const uint16_t *)(const void *)t->a;
+    const char *w = t->w;
+    KERN_UNROLL
+    for (size_t i = 0; i < pairs * wide * TWOS; i++) sum[i] = vdupq_n_f32(0);
+    for (size_t l = 0; l < t->depth; l++) {
+        uint16x8_t x[3];
+        KERN_UNROLL
+        for (size_t i = 0; i < pairs; i++) x[i] = vld1q_u16(a + 8 * i);
+        if (t->next) __builtin_prefetch(t->next + l * gemm_step_bytes(GEMM_SQUARES), 0, 2);
+        if (t->next) __builtin_prefetch(t->next + l * gemm_step_bytes(GEMM_SQUARES) + 64, 0, 2);
+        KERN_UNROLL
+        for (size_t p = 0; p < wide; p++) {
+            const uint16_t *at = (const uint16_t *)(const void *)(w + p * t->panel);
+            if (ahead) __builtin_prefetch((const char *)at + ahead, 0, 3);
+            if (ahead) __builtin_prefetch((const char *)at + ahead + 64, 0, 3);
+            KERN_UNROLL
+            for (size_t j = 0; j < TWOS; j++) {
+                const uint16x8_t v = vld1q_u16(at + 8 * j);
+                KERN_UNROLL
+                for (size_t i = 0; i < pairs; i++) {
+                    float32x4_t *s = sum + (i * wide + p) * TWOS + j;
+                    *s = kern_neon_square(*s, x[i], v);
+                }
+            }
+        }
+        a += 8 * pairs;
+        w += gemm_step_bytes(GEMM_SQUARES);
+    }
+    const size_t n = wide * QUARTERS;
+    KERN_UNROLL
+    for (size_t i = 0; i < pairs * n; i++) {
+        const float64x2_t x = vreinterpretq_f64_f32(sum[2 * i]), y = vreinterpretq_f64_f32(sum[2 * i + 1]);
+        row[i / n * 2 * n + i % n] = vreinterpretq_f32_f64(vzip1q_f64(x, y));
+        row[(i / n * 2 + 1) * n + i % n] = vreinterpretq_f32_f64(vzip2q_f64(x, y));
+    }
+    store_neon(t, row, rows, wide);
+}
+#endif
+
 /* -- sums to bf16 -- */
 
 static void round_portable(const float *from, uint16_t *to, size_t n)
@@ -202,6 +327,28 @@ KERN_AVX2 static void round_avx2(const float *from, uint16_t *to, size_t n)
         const __m128i packed = _mm_packus_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256(whole, 1));
         _mm_storeu_si128((__m128i *)(void *)(to + i), packed);
     }
+    round_portable(from + i, to + i, n - i);
+}
+#endif
+
+#if KERN_ARM
+static void round_neon(const float *from, uint16_t *to, size_t n)
+{
+    const uint32x4_t half = vdupq_n_u32(0x7fff), one = vdupq_n_u32(1);
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        const float32x4_t v = vld1q_f32(from + i);
+        const uint32x4_t bits = vreinterpretq_u32_f32(v), last = vandq_u32(vshrq_n_u32(bits, 16), one);
+        const uint32x4_t up = vaddq_u32(bits, vaddq_u32(half, last)), nan = vorrq_u32(bits, vdupq_n_u32(0x400000));
+        vst1_u16(to + i, vshrn_n_u32(vbslq_u32(vceqq_f32(v, v), up, nan), 16));
+    }
+    round_portable(from + i, to + i, n - i);
+}
+
+KERN_NEON_BF16 static void round_squares(const float *from, uint16_t *to, size_t n)
+{
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) vst1_u16(to + i, kern_neon_narrow(vld1q_f32(from + i)));
     round_portable(from + i, to + i, n - i);
 }
 #endif
@@ -268,6 +415,31 @@ const struct gemm_tiles gemm_avx2_fp32 = {6, round_avx2, {WIDE_2(X) LAST_2(X)}, 
 #undef X
 #define X(rows, panels) [rows] = {avx2_bf16_##rows##_##panels, panels},
 const struct gemm_tiles gemm_avx2_bf16 = {6, round_avx2, {WIDE_2(X) LAST_2(X)}, {ONE_2(X)}, {ONE_2(X)}};
+#undef X
+#endif
+
+#if KERN_ARM
+/* rows*panels*4 sums, 4 weights and factors in 32 registers; of squares the same number of sums, of two rows each. Few
+ * rows take panels side by side, so that sums do not wait for each other. */
+#define ALONE(X) X(1, 2) X(2, 2) X(3, 1) X(4, 1) X(5, 1) X(6, 1)
+#define ONE(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1)
+#define NEON_TILES(rows, panels) TILE(neon, , fp32, GEMM_FP32, rows, panels) TILE(neon, , bf16, GEMM_BF16, rows, panels)
+#define SQUARE_TILE(rows, panels)                                                                                      \
+    KERN_NEON_BF16 static void squares_##rows##_##panels(const struct gemm_tile *t)                                    \
+    {                                                                                                                  \
+        tile_squares(t, rows, panels, AHEAD(rows));                                                                    \
+    }
+#define ALL(X) X(1, 2) X(2, 2) ONE(X)
+ALL(NEON_TILES)
+ALL(SQUARE_TILE)
+#define X(rows, panels) [rows] = {neon_fp32_##rows##_##panels, panels},
+const struct gemm_tiles gemm_neon_fp32 = {6, round_neon, {ALONE(X)}, {ONE(X)}, {ONE(X)}};
+#undef X
+#define X(rows, panels) [rows] = {neon_bf16_##rows##_##panels, panels},
+const struct gemm_tiles gemm_neon_bf16 = {6, round_neon, {ALONE(X)}, {ONE(X)}, {ONE(X)}};
+#undef X
+#define X(rows, panels) [rows] = {squares_##rows##_##panels, panels},
+const struct gemm_tiles gemm_neon_squares = {6, round_squares, {ALONE(X)}, {ONE(X)}, {ONE(X)}};
 #undef X
 #endif
 

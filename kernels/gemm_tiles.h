@@ -6,11 +6,12 @@
 
 enum { GEMM_PANEL = 16, GEMM_ROWS_MAX = 12 };
 
-/* How the element of a step is held. */
-enum gemm_form { GEMM_FP32, GEMM_BF16, GEMM_PAIRS };
+/* How the element of a step is held: a weight, a pair of neighbours in k, or four of them in each of two columns, which
+ * are multiplied by the same of two rows. */
+enum gemm_form { GEMM_FP32, GEMM_BF16, GEMM_PAIRS, GEMM_SQUARES };
 
 struct gemm_tile {
-    const float *a;   /* strip: [step][rows], an fp32 or a pair of bf16 each */
+    const float *a;   /* strip: [step][rows], an fp32 or a pair of bf16 each; squares: [step][pairs of rows][2][4] */
     const char *w;    /* first panel at its first step */
     size_t panel;     /* bytes from panel to panel */
     size_t depth;     /* steps */
@@ -26,7 +27,7 @@ typedef void gemm_tile_run(const struct gemm_tile *t);
 /* gemm_step_bytes -- of a panel. */
 static inline size_t gemm_step_bytes(enum gemm_form form)
 {
-    return form == GEMM_BF16 ? 2 * GEMM_PANEL : 4 * GEMM_PANEL;
+    return form == GEMM_BF16 ? 2 * GEMM_PANEL : form == GEMM_SQUARES ? 8 * GEMM_PANEL : 4 * GEMM_PANEL;
 }
 
 /* The tiles of an instruction set, by rows. One strip alone takes the most panels side by side that the registers hold;
@@ -45,6 +46,8 @@ struct gemm_tiles {
 extern const struct gemm_tiles gemm_portable_fp32, gemm_portable_bf16;
 #if KERN_X86
 extern const struct gemm_tiles gemm_avx2_fp32, gemm_avx2_bf16, gemm_avx512_fp32, gemm_avx512_bf16, gemm_avx512_pairs;
+#elif KERN_ARM
+extern const struct gemm_tiles gemm_neon_fp32, gemm_neon_bf16, gemm_neon_squares;
 #endif
 
 #endif

@@ -216,6 +216,67 @@ KERN_AVX512_VNNI static void run_vnni(const struct kern_call *c)
     for (; j < n; j++)
         for (size_t i = 0; i < m; i++) rows_vnni(c, i, j, 1, ahead);
 }
+#elif KERN_ARM
+/* Activations of a row in two bytes each, as above: of each group HALF even ones and HALF odd ones, high, then low. */
+static void quantise(const uint16_t *a, size_t k, size_t groups, int8_t *bytes, float *factor)
+{
+    enum { EIGHTS = GROUP / 8 };
+    for (size_t g = 0; g < groups; g++, bytes += 2 * GROUP) {
+        float32x4_t even[EIGHTS], odd[EIGHTS], most = vdupq_n_f32(0);
+        int32x4_t sum = vdupq_n_s32(0);
+        for (size_t s = 0; s < EIGHTS; s++) {
+            const size_t from = g * GROUP + s * 8, left = from < k ? k - from : 0;
+            uint16_t part[8] = {0};
+            if (left < 8) memcpy(part, a + (left ? from : 0), left * sizeof *part);
+            const uint32x4_t pairs = vreinterpretq_u32_u16(vld1q_u16(left < 8 ? part : a + from));
+            even[s] = vreinterpretq_f32_u32(vshlq_n_u32(pairs, 16));
+            odd[s] = vreinterpretq_f32_u32(vandq_u32(pairs, vdupq_n_u32(0xffff0000u)));
+            most = vmaxq_f32(most, vmaxq_f32(vabsq_f32(even[s]), vabsq_f32(odd[s])));
+        }
+        const float largest = vmaxvq_f32(most), inverse = largest > 0 ? 127 / largest : 0;
+        for (size_t s = 0; s < 2 * EIGHTS; s += 2) {
+            int8_t *out = bytes + s / EIGHTS * HALF + s % EIGHTS * 4;
+            const float32x4_t *from = (s < EIGHTS ? even : odd) + s % EIGHTS;
+            int32x4_t high[2], low[2];
+            KERN_UNROLL
+            for (size_t i = 0; i < 2; i++) {
+                const float32x4_t v = vmulq_n_f32(from[i], inverse);
+                high[i] = vcvtnq_s32_f32(v);
+                low[i] = vcvtnq_s32_f32(vmulq_n_f32(vsubq_f32(v, vcvtq_f32_s32(high[i])), LOW));
+                sum = vaddq_s32(sum, vaddq_s32(vshlq_n_s32(high[i], LOW_BITS), low[i]));
+            }
+            vst1_s8(out, vmovn_s16(vmovn_high_s32(vmovn_s32(high[0]), high[1])));
+            vst1_s8(out + GROUP, vmovn_s16(vmovn_high_s32(vmovn_s32(low[0]), low[1])));
+        }
+        factor[g] = largest / 127 / LOW;
+        factor[groups + g] = (float)vaddvq_s32(sum) * ZERO;
+    }
+}
+
+/* kern_bf16_to, without a call */
+KERN_INLINE float scale_of(uint16_t bits)
+{
+    return vgetq_lane_f32(vreinterpretq_f32_u32(vdupq_n_u32((uint32_t)bits << 16)), 0);
+}
+
+/* Without dot products: products of sixteen bytes, of two neighbours added up, then of two of those. */
+KERN_INLINE int32x4_t dot_neon(int32x4_t sum, int8x16_t x, int8x16_t y)
+{
+    return vpadalq_s16(vpadalq_s16(sum, vmull_s8(vget_low_s8(x), vget_low_s8(y))), vmull_high_s8(x, y));
+}
+
+#define INT4(x) x##_neon
+#define INT4_TARGET
+#define INT4_DOT dot_neon
+#include "kernels/int4_body.h"
+#undef INT4
+#undef INT4_TARGET
+#undef INT4_DOT
+
+#define INT4(x) x##_dot
+#define INT4_TARGET KERN_NEON_DOT
+#define INT4_DOT kern_neon_bytes
+#include "kernels/int4_body.h"
 #endif
 
 static const struct kern_variant VARIANTS[] = {
@@ -225,6 +286,13 @@ static const struct kern_variant VARIANTS[] = {
      .dtypes = KERN_HAS(KERN_INT4_G128),
      .lacks = kern_lacks_avx512_vnni,
      .run = run_vnni},
+#elif KERN_ARM
+    {.name = "neon-dot",
+     .unit = KERN_UNIT_INT8_DOT,
+     .dtypes = KERN_HAS(KERN_INT4_G128),
+     .lacks = kern_lacks_neon_dot,
+     .run = run_dot},
+    {.name = "neon", .unit = KERN_UNIT_FP32, .dtypes = KERN_HAS(KERN_INT4_G128), .run = run_neon},
 #endif
     {.name = "portable", .unit = KERN_UNIT_FP32, .dtypes = KERN_HAS(KERN_INT4_G128), .run = run_portable},
 };

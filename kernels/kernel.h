@@ -96,6 +96,7 @@ struct kern_buffer {
 
 struct kern_machine {
     bool avx2_fma, avx512, avx512_bf16, avx512_vnni; /* instruction sets that processor and system have */
+    bool neon, neon_bf16, neon_dot;                  /* the same of aarch64 */
     double cache_bytes[3];                           /* L1 data, L2, last level, of one core's view; 0 unknown */
     void *blas;                                      /* dlopen handle, NULL: none found */
     const char *blas_name;                           /* "OpenBLAS 0.3.21 SkylakeX", "" */

@@ -167,22 +167,17 @@ KERN_AVX512 static void copy_avx512(const struct kern_call *c)
         }
     _mm_sfence();
 }
+#elif KERN_ARM
+static void run_neon(const struct kern_call *c) { write_bytes(c, quantise_neon); }
 #endif
 
 #define BYTES (KERN_HAS(KERN_INT8) | KERN_HAS(KERN_FP8))
 
 static const struct kern_variant VARIANTS[] = {
 #if KERN_X86
-    {.name = "avx512", .unit = KERN_UNIT_FP32, .dtypes = BYTES, .lacks = kern_lacks_avx512, .run = run_avx512},
-    {.name = "avx512-past",
-     .unit = KERN_UNIT_FP32,
-     .dtypes = KERN_HAS(KERN_BF16),
-     .lacks = kern_lacks_avx512,
-     .run = copy_avx512},
-    {.name = "avx2", .unit = KERN_UNIT_FP32, .dtypes = BYTES, .lacks = kern_lacks_avx2, .run = run_avx2},
+    KERN_ROW("avx512-past", KERN_UNIT_FP32, KERN_HAS(KERN_BF16), kern_lacks_avx512, .run = copy_avx512),
 #endif
-    {.name = "portable", .unit = KERN_UNIT_FP32, .dtypes = BYTES | KERN_HAS(KERN_BF16), .run = run_portable},
-};
+    KERN_ROWS(BYTES, KERN_RUN) KERN_ROW_PORTABLE(BYTES | KERN_HAS(KERN_BF16), KERN_RUN)};
 
 static const struct kern_point POINTS[] = {
     {{{4096, 8, 128}, KERN_BF16}, true},

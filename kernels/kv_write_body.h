@@ -1,6 +1,6 @@
 /* kv_write_body -- a head's row in bytes with a scale; compiled per instruction set, see kernels/lanes.h. */
 
-#if LANES_SET < LANES_DOT /* which has nothing that this needs */
+#if !LANES_PAIRS /* which has nothing that this needs */
 #if LANES_SET == LANES_AVX512
 /* Stores of a part, and those that narrow, are slow. */
 LANES_OP void LANES(store_codes)(uint8_t *p, __m128i codes, size_t n)
@@ -10,12 +10,36 @@ LANES_OP void LANES(store_codes)(uint8_t *p, __m128i codes, size_t n)
     else
         _mm_mask_storeu_epi8(p, LANES(mask)(n), codes);
 }
+#elif LANES_SET == LANES_NEON
+LANES_OP void LANES(store_codes)(uint8_t *p, uint8x16_t codes, size_t n)
+{
+    uint8_t whole[16];
+    vst1q_u8(n == 16 ? p : whole, codes);
+    if (n < 16) memcpy(p, whole, n);
+}
+
+/* e4m3 codes as below, one in each lane */
+LANES_OP uint32x4_t LANES(f8_of)(float32x4_t v)
+{
+    const uint32x4_t bits = vreinterpretq_u32_f32(v), size = vbicq_u32(bits, vdupq_n_u32(0x80000000u));
+    const uint32x4_t last = vandq_u32(vshrq_n_u32(size, 20), vdupq_n_u32(1));
+    const uint32x4_t up = vaddq_u32(size, vaddq_u32(vdupq_n_u32(0x7ffff), last));
+    const uint32x4_t normal = vsubq_u32(vshrq_n_u32(up, 20), vdupq_n_u32(120 << 3));
+    const float32x4_t sum = vaddq_f32(vreinterpretq_f32_u32(size), vdupq_n_f32(16384)); /* not a unit */
+    const uint32x4_t small = vandq_u32(vreinterpretq_u32_f32(sum), vdupq_n_u32(15));
+    const uint32x4_t code = vbslq_u32(vcltq_u32(size, vdupq_n_u32(0x3c800000)), small, normal);
+    return vorrq_u32(code, vandq_u32(vshrq_n_u32(bits, 24), vdupq_n_u32(0x80)));
+}
 #endif
 
 LANES_OP void LANES(store_i8_n)(uint8_t *p, V v, size_t n)
 {
 #if LANES_SET == LANES_AVX512
     LANES(store_codes)(p, _mm512_cvtsepi32_epi8(_mm512_cvtps_epi32(v.v)), n);
+#elif LANES_SET == LANES_NEON
+    const int16x8_t low = vqmovn_high_s32(vqmovn_s32(vcvtnq_s32_f32(v.a)), vcvtnq_s32_f32(v.b));
+    const int16x8_t high = vqmovn_high_s32(vqmovn_s32(vcvtnq_s32_f32(v.c)), vcvtnq_s32_f32(v.d));
+    LANES(store_codes)(p, vreinterpretq_u8_s8(vqmovn_high_s16(vqmovn_s16(low), high)), n);
 #else
     float whole[16];
     LANES(store)(whole, v);
@@ -36,6 +60,10 @@ LANES_OP void LANES(store_f8_n)(uint8_t *p, V v, size_t n)
     const __m512i code = _mm512_mask_and_epi32(normal, small, _mm512_castps_si512(sum), _mm512_set1_epi32(15));
     const __m512i sign = _mm512_and_si512(_mm512_srli_epi32(bits, 24), _mm512_set1_epi32(0x80));
     LANES(store_codes)(p, _mm512_cvtepi32_epi8(_mm512_or_si512(code, sign)), n);
+#elif LANES_SET == LANES_NEON
+    const uint16x8_t low = vmovn_high_u32(vmovn_u32(LANES(f8_of)(v.a)), LANES(f8_of)(v.b));
+    const uint16x8_t high = vmovn_high_u32(vmovn_u32(LANES(f8_of)(v.c)), LANES(f8_of)(v.d));
+    LANES(store_codes)(p, vmovn_high_u16(vmovn_u16(low), high), n);
 #else
     float whole[16];
     uint8_t code[16];
@@ -99,6 +127,16 @@ LANES_OP float LANES(largest)(const uint16_t *from, size_t n)
     const __m128i left = _mm_minpos_epu16(_mm_xor_si128(part, _mm_set1_epi16(-1)));
     (void)all;
     most = (uint16_t) ~(unsigned)_mm_extract_epi16(left, 0);
+#elif LANES_SET == LANES_NEON
+    uint16x8_t wide[2] = {vdupq_n_u16(0), vdupq_n_u16(0)};
+    for (; i + 16 <= n; i += 16) {
+        KERN_UNROLL
+        for (size_t j = 0; j < 2; j++)
+            wide[j] = vmaxq_u16(wide[j], vbicq_u16(vld1q_u16(from + i + 8 * j), vdupq_n_u16(0x8000)));
+    }
+    (void)all;
+    most = vmaxvq_u16(vmaxq_u16(wide[0], wide[1]));
+    for (; i < n; i++) most = (from[i] & 0x7fffu) > most ? (uint16_t)(from[i] & 0x7fffu) : most;
 #else
     for (; i < n; i++) {
         const uint16_t size = from[i] & 0x7fffu;

@@ -2,15 +2,20 @@
  *
  * No include guard: a kernel's body (kernels/x_body.h) is written once in these names and compiled once per set by
  * kernels/lanes_all.h, LANES_SET being LANES_PORTABLE, LANES_AVX2, LANES_AVX512 or LANES_DOT (AVX-512 with products of
- * bf16 pairs). Every name gets the set as suffix, so that all of them live in one file: LANES(x) is x_avx512. V is
- * sixteen lanes; LANES_OP stands before an inlined operation, LANES_TARGET before a function. Reads and writes of
- * n < 16 elements touch no memory beyond them. */
+ * bf16 pairs); on aarch64 LANES_PORTABLE, LANES_NEON or LANES_BFDOT (with the same of the BF16 extension). LANES_PAIRS:
+ * the set has those products. Every name gets the set as suffix, so that all of them live in one file: LANES(x) is
+ * x_avx512. V is sixteen lanes; LANES_OP stands before an inlined operation, LANES_TARGET before a function. Reads and
+ * writes of n < 16 elements touch no memory beyond them. */
 #define LANES_PORTABLE 0
-#define LANES_AVX2 1
-#define LANES_AVX512 2
-#define LANES_DOT 3
+#define LANES_NEON 1
+#define LANES_BFDOT 2
+#define LANES_AVX2 3
+#define LANES_AVX512 4
+#define LANES_DOT 5
 
 #undef LANES
+#undef LANES_ARM
+#undef LANES_PAIRS
 #undef LANES_TARGET
 #undef LANES_WIDE
 #undef LANES_OP
@@ -19,6 +24,14 @@
 #define LANES(x) x##_portable
 #define LANES_TARGET
 #define LANES_WIDE 4 /* accumulators that registers hold with room for operands, a square or twice one */
+#elif LANES_SET == LANES_NEON
+#define LANES(x) x##_neon
+#define LANES_TARGET
+#define LANES_WIDE 4
+#elif LANES_SET == LANES_BFDOT
+#define LANES(x) x##_bfdot
+#define LANES_TARGET KERN_NEON_BF16
+#define LANES_WIDE 4
 #elif LANES_SET == LANES_AVX2
 #define LANES(x) x##_avx2
 #define LANES_TARGET KERN_AVX2
@@ -33,6 +46,8 @@
 #define LANES_WIDE 16
 #endif
 
+#define LANES_ARM (LANES_SET == LANES_NEON || LANES_SET == LANES_BFDOT)
+#define LANES_PAIRS (LANES_SET == LANES_DOT || LANES_SET == LANES_BFDOT)
 #define LANES_OP LANES_TARGET KERN_INLINE
 #define V struct LANES(lanes)
 
@@ -215,6 +230,116 @@ LANES_OP V LANES(scale)(V x, V n)
     return (V){_mm256_mul_ps(x.a, _mm256_castsi256_ps(a)), _mm256_mul_ps(x.b, _mm256_castsi256_ps(b))};
 }
 
+#elif LANES_ARM
+
+struct LANES(lanes) {
+    float32x4_t a, b, c, d;
+};
+#define LANES_EACH(f, x, y)                                                                                            \
+    (V) { f((x).a, (y).a), f((x).b, (y).b), f((x).c, (y).c), f((x).d, (y).d) }
+/* clang-format off */
+LANES_OP V LANES(set)(float x) { const float32x4_t v = vdupq_n_f32(x); return (V){v, v, v, v}; }
+LANES_OP V LANES(load)(const float *p) { return (V){vld1q_f32(p), vld1q_f32(p + 4), vld1q_f32(p + 8), vld1q_f32(p + 12)}; }
+LANES_OP void LANES(store)(float *p, V x) { vst1q_f32(p, x.a); vst1q_f32(p + 4, x.b); vst1q_f32(p + 8, x.c); vst1q_f32(p + 12, x.d); }
+LANES_OP V LANES(add)(V x, V y) { return LANES_EACH(vaddq_f32, x, y); }
+LANES_OP V LANES(sub)(V x, V y) { return LANES_EACH(vsubq_f32, x, y); }
+LANES_OP V LANES(mul)(V x, V y) { return LANES_EACH(vmulq_f32, x, y); }
+LANES_OP V LANES(div)(V x, V y) { return LANES_EACH(vdivq_f32, x, y); }
+LANES_OP V LANES(max)(V x, V y) { return LANES_EACH(vmaxq_f32, x, y); }
+LANES_OP V LANES(min)(V x, V y) { return LANES_EACH(vminq_f32, x, y); }
+LANES_OP V LANES(fma)(V x, V y, V z) { return (V){vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b), vfmaq_f32(z.c, x.c, y.c), vfmaq_f32(z.d, x.d, y.d)}; }
+LANES_OP V LANES(load_4)(const float *p) { const float32x4_t v = vld1q_f32(p); return (V){v, v, v, v}; }
+LANES_OP V LANES(round)(V x) { return (V){vrndnq_f32(x.a), vrndnq_f32(x.b), vrndnq_f32(x.c), vrndnq_f32(x.d)}; }
+LANES_OP float32x4_t LANES(total)(V x) { return vaddq_f32(vaddq_f32(x.a, x.b), vaddq_f32(x.c, x.d)); }
+LANES_OP float LANES(sum)(V x) { return vaddvq_f32(LANES(total)(x)); }
+LANES_OP float LANES(most)(V x) { return vmaxvq_f32(vmaxq_f32(vmaxq_f32(x.a, x.b), vmaxq_f32(x.c, x.d))); }
+/* zeros below each: the lower half of fp32 */
+LANES_OP float32x4_t LANES(widen)(uint16x8_t h) { return vreinterpretq_f32_u16(vzip1q_u16(vdupq_n_u16(0), h)); }
+LANES_OP float32x4_t LANES(widen_high)(uint16x8_t h) { return vreinterpretq_f32_u16(vzip2q_u16(vdupq_n_u16(0), h)); }
+/* into the second cache: misses of the first are few at a time */
+LANES_OP void LANES(prefetch)(const void *p) { __builtin_prefetch(p, 0, 2); }
+LANES_OP void LANES(touch)(const void *p) { __builtin_prefetch(p, 0, 3); }
+/* clang-format on */
+LANES_OP bool LANES(above)(V x, V y)
+{
+    const uint32x4_t low = vorrq_u32(vcgtq_f32(x.a, y.a), vcgtq_f32(x.b, y.b));
+    const uint32x4_t high = vorrq_u32(vcgtq_f32(x.c, y.c), vcgtq_f32(x.d, y.d));
+    return vmaxvq_u32(vorrq_u32(low, high)) != 0;
+}
+LANES_OP float32x4_t LANES(with_4)(float32x4_t v, size_t i, float x)
+{
+    static const uint32_t COUNT[4] = {0, 1, 2, 3};
+    return vbslq_f32(vceqq_u32(vld1q_u32(COUNT), vdupq_n_u32((uint32_t)i)), vdupq_n_f32(x), v);
+}
+LANES_OP V LANES(with)(V v, size_t i, float x)
+{
+    return (V){LANES(with_4)(v.a, i, x), LANES(with_4)(v.b, i - 4, x), LANES(with_4)(v.c, i - 8, x),
+               LANES(with_4)(v.d, i - 12, x)};
+}
+LANES_OP V LANES(load_bf16)(const uint16_t *p)
+{
+    const uint16x8_t x = vld1q_u16(p), y = vld1q_u16(p + 8);
+    return (V){LANES(widen)(x), LANES(widen_high)(x), LANES(widen)(y), LANES(widen_high)(y)};
+}
+LANES_OP V LANES(load_i8)(const int8_t *p)
+{
+    const int8x16_t bytes = vld1q_s8(p);
+    const int16x8_t x = vmovl_s8(vget_low_s8(bytes)), y = vmovl_high_s8(bytes);
+    return (V){vcvtq_f32_s32(vmovl_s16(vget_low_s16(x))), vcvtq_f32_s32(vmovl_high_s16(x)),
+               vcvtq_f32_s32(vmovl_s16(vget_low_s16(y))), vcvtq_f32_s32(vmovl_high_s16(y))};
+}
+/* x * 2^n for whole n of normal results */
+LANES_OP float32x4_t LANES(scale_4)(float32x4_t x, float32x4_t n)
+{
+    const int32x4_t power = vshlq_n_s32(vaddq_s32(vcvtnq_s32_f32(n), vdupq_n_s32(127)), 23);
+    return vmulq_f32(x, vreinterpretq_f32_s32(power));
+}
+LANES_OP V LANES(scale)(V x, V n) { return LANES_EACH(LANES(scale_4), x, n); }
+#undef LANES_EACH
+/* Of the bits of fp32 the upper half becomes the nearest bf16, of two the even one. */
+LANES_OP uint32x4_t LANES(nearest)(float32x4_t x)
+{
+    const uint32x4_t bits = vreinterpretq_u32_f32(x);
+    const uint32x4_t last = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
+    return vaddq_u32(bits, vaddq_u32(vdupq_n_u32(0x7fff), last));
+}
+LANES_OP uint16x8_t LANES(narrow)(float32x4_t x, float32x4_t y)
+{
+#if LANES_PAIRS
+    return vcombine_u16(kern_neon_narrow(x), kern_neon_narrow(y));
+#else
+    return vuzp2q_u16(vreinterpretq_u16_u32(LANES(nearest)(x)), vreinterpretq_u16_u32(LANES(nearest)(y)));
+#endif
+}
+/* One behind the other, even and odd places. */
+LANES_OP uint16x8_t LANES(pairs_of)(float32x4_t even, float32x4_t odd)
+{
+#if LANES_PAIRS
+    const uint16x4_t x = kern_neon_narrow(even), y = kern_neon_narrow(odd);
+    return vcombine_u16(vzip1_u16(x, y), vzip2_u16(x, y));
+#else
+    return vreinterpretq_u16_u32(vsriq_n_u32(LANES(nearest)(odd), LANES(nearest)(even), 16));
+#endif
+}
+LANES_OP float32x4_t LANES(sums)(const V *a)
+{
+    const float32x4_t low = vpaddq_f32(LANES(total)(a[0]), LANES(total)(a[1]));
+    return vpaddq_f32(low, vpaddq_f32(LANES(total)(a[2]), LANES(total)(a[3])));
+}
+LANES_OP V LANES(sums_4)(const V *a)
+{
+    const float32x4_t none = vdupq_n_f32(0);
+    return (V){LANES(sums)(a), none, none, none};
+}
+LANES_OP V LANES(join_4)(const V *a)
+{
+    return (V){LANES(total)(a[0]), LANES(total)(a[1]), LANES(total)(a[2]), LANES(total)(a[3])};
+}
+LANES_OP void LANES(store_sums_4)(float *out, const V *a, float scale)
+{
+    vst1q_f32(out, vmulq_n_f32(LANES(sums)(a), scale));
+}
+
 #else
 
 struct LANES(lanes) {
@@ -292,6 +417,15 @@ LANES_OP V LANES(load_bf16_n)(const uint16_t *p, size_t n)
     memcpy(whole, p, n * sizeof *p);
     return LANES(load_bf16)(whole);
 }
+#if LANES_ARM
+LANES_OP void LANES(store_bf16_n)(uint16_t *p, V a, size_t n)
+{
+    uint16_t whole[16], *to = n == 16 ? p : whole;
+    vst1q_u16(to, LANES(narrow)(a.a, a.b));
+    vst1q_u16(to + 8, LANES(narrow)(a.c, a.d));
+    if (n < 16) memcpy(p, whole, n * sizeof *p);
+}
+#else
 LANES_OP void LANES(store_bf16_n)(uint16_t *p, V a, size_t n)
 {
     float whole[16];
@@ -302,6 +436,7 @@ LANES_OP void LANES(store_sums_4)(float *out, const V *a, float scale)
 {
     for (size_t i = 0; i < 4; i++) out[i] = LANES(sum)(a[i]) * scale;
 }
+#endif
 #endif
 
 LANES_OP V LANES(load_i8_n)(const int8_t *p, size_t n)
@@ -340,6 +475,15 @@ LANES_OP void LANES(load_bf16_32)(const uint16_t *p, V *even, V *odd)
     const __m256i b = _mm256_loadu_si256((const __m256i *)(const void *)(p + 16));
     *even = (V){_mm256_castsi256_ps(_mm256_slli_epi32(a, 16)), _mm256_castsi256_ps(_mm256_slli_epi32(b, 16))};
     *odd = (V){_mm256_castsi256_ps(_mm256_and_si256(a, mask)), _mm256_castsi256_ps(_mm256_and_si256(b, mask))};
+#elif LANES_ARM
+    const uint32x4_t mask = vdupq_n_u32(0xffff0000u);
+    uint32x4_t x[4];
+    KERN_UNROLL
+    for (size_t i = 0; i < 4; i++) x[i] = vreinterpretq_u32_u16(vld1q_u16(p + 8 * i));
+    *even = (V){vreinterpretq_f32_u32(vshlq_n_u32(x[0], 16)), vreinterpretq_f32_u32(vshlq_n_u32(x[1], 16)),
+                vreinterpretq_f32_u32(vshlq_n_u32(x[2], 16)), vreinterpretq_f32_u32(vshlq_n_u32(x[3], 16))};
+    *odd = (V){vreinterpretq_f32_u32(vandq_u32(x[0], mask)), vreinterpretq_f32_u32(vandq_u32(x[1], mask)),
+               vreinterpretq_f32_u32(vandq_u32(x[2], mask)), vreinterpretq_f32_u32(vandq_u32(x[3], mask))};
 #else
     for (size_t i = 0; i < 16; i++) {
         even->v[i] = kern_bf16_to(p[2 * i]);
@@ -363,6 +507,11 @@ LANES_OP void LANES(store_bf16_32)(uint16_t *p, V even, V odd)
     const __m256i a = LANES(pairs_of)(even.a, odd.a), b = LANES(pairs_of)(even.b, odd.b);
     _mm256_storeu_si256((__m256i *)(void *)p, a);
     _mm256_storeu_si256((__m256i *)(void *)(p + 16), b);
+#elif LANES_ARM
+    vst1q_u16(p, LANES(pairs_of)(even.a, odd.a));
+    vst1q_u16(p + 8, LANES(pairs_of)(even.b, odd.b));
+    vst1q_u16(p + 16, LANES(pairs_of)(even.c, odd.c));
+    vst1q_u16(p + 24, LANES(pairs_of)(even.d, odd.d));
 #else
     for (size_t i = 0; i < 16; i++) {
         p[2 * i] = kern_bf16_from(even.v[i]);
@@ -370,6 +519,33 @@ LANES_OP void LANES(store_bf16_32)(uint16_t *p, V even, V odd)
     }
 #endif
 }
+
+#if LANES_PAIRS
+/* Lanes as pairs of bf16. sum plus the product of two pairs in each; sixteen rounded, as they are or, of four heads
+ * that alternate, with two of a head side by side. */
+LANES_OP V LANES(dot)(V x, V y, V sum)
+{
+#if LANES_ARM
+    return (V){kern_neon_dot(sum.a, vreinterpretq_u16_f32(x.a), vreinterpretq_u16_f32(y.a)),
+               kern_neon_dot(sum.b, vreinterpretq_u16_f32(x.b), vreinterpretq_u16_f32(y.b)),
+               kern_neon_dot(sum.c, vreinterpretq_u16_f32(x.c), vreinterpretq_u16_f32(y.c)),
+               kern_neon_dot(sum.d, vreinterpretq_u16_f32(x.d), vreinterpretq_u16_f32(y.d))};
+#else
+    return (V){_mm512_dpbf16_ps(sum.v, (__m512bh)x.v, (__m512bh)y.v)};
+#endif
+}
+LANES_OP void LANES(store_halves)(uint16_t *p, V x, bool alternate)
+{
+#if LANES_ARM
+    vst1q_u16(p, alternate ? LANES(pairs_of)(x.a, x.b) : LANES(narrow)(x.a, x.b));
+    vst1q_u16(p + 8, alternate ? LANES(pairs_of)(x.c, x.d) : LANES(narrow)(x.c, x.d));
+#else
+    const __m512i pairs = _mm512_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7, 8, 12, 9, 13, 10, 14, 11, 15);
+    const __m512 order = alternate ? _mm512_permutexvar_ps(pairs, x.v) : x.v;
+    _mm256_storeu_si256((__m256i *)(void *)p, (__m256i)_mm512_cvtneps_pbh(order));
+#endif
+}
+#endif
 
 /* e^x to 2e-7: 2^n * e^r with |r| <= ln(2)/2, ln(2) in two parts (Cody and Waite, 1980), Taylor to r^7/7!, whose next
  * term is 5e-9. Below -87 it is e^-87, about 1e-38; above 88 e^88. */

@@ -11,6 +11,23 @@
 #undef LANES_SET
 
 #if KERN_X86
+#define LANES_SET 3
+#include "kernels/lanes.h"
+#include LANES_BODY
+#undef LANES_SET
+
+#define LANES_SET 4
+#include "kernels/lanes.h"
+#include LANES_BODY
+#undef LANES_SET
+
+#define LANES_SET 5
+#include "kernels/lanes.h"
+#include LANES_BODY
+#undef LANES_SET
+#endif
+
+#if KERN_ARM
 #define LANES_SET 1
 #include "kernels/lanes.h"
 #include LANES_BODY
@@ -20,14 +37,11 @@
 #include "kernels/lanes.h"
 #include LANES_BODY
 #undef LANES_SET
-
-#define LANES_SET 3
-#include "kernels/lanes.h"
-#include LANES_BODY
-#undef LANES_SET
 #endif
 
 #undef LANES
+#undef LANES_ARM
+#undef LANES_PAIRS
 #undef LANES_TARGET
 #undef LANES_WIDE
 #undef LANES_OP

@@ -57,7 +57,7 @@ LANES_OP void LANES(linear_head)(const struct linear_head *h, bool narrow, bool 
     for (; p < h->rows; p++) LANES(linear_rows)(h, p, 1, narrow, delta);
 }
 
-#if LANES_SET < LANES_DOT /* which has nothing that this needs */
+#if !LANES_PAIRS /* which has nothing that this needs */
 LANES_TARGET static void LANES(step)(const struct linear_head *h, bool narrow, bool delta)
 {
     if (narrow && delta)

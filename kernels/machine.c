@@ -6,17 +6,28 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "kernels/kernel.h"
+#include "kernels/vector.h"
+
+#if KERN_ARM && defined(__linux__)
+#include <sys/auxv.h>
+#endif
 
 static void find_isa(struct kern_machine *m)
 {
-#if defined(__x86_64__)
+#if KERN_X86
     __builtin_cpu_init();
     m->avx2_fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     m->avx512 = m->avx2_fma && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                 __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
     m->avx512_bf16 = m->avx512 && __builtin_cpu_supports("avx512bf16");
     m->avx512_vnni = m->avx512 && __builtin_cpu_supports("avx512vnni");
+#elif KERN_ARM
+    m->neon = true;
+#if defined(__linux__)
+    const unsigned long dot = 1ul << 20, bf16 = 1ul << 14; /* ASIMDDP of the first word, BF16 of the second */
+    m->neon_dot = (getauxval(AT_HWCAP) & dot) != 0;
+    m->neon_bf16 = (getauxval(AT_HWCAP2) & bf16) != 0;
+#endif
 #else
     (void)m;
 #endif

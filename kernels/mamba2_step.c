@@ -154,27 +154,16 @@ static void step_all(const struct kern_call *c, void (*step)(const struct head *
     }
 }
 
-static void run_portable(const struct kern_call *c) { step_all(c, step_portable); }
-#if KERN_X86
-static void run_avx2(const struct kern_call *c) { step_all(c, step_avx2); }
-static void run_avx512(const struct kern_call *c) { step_all(c, step_avx512); }
-static void run_dot(const struct kern_call *c) { step_all(c, step_dot); }
-#endif
+#define RUN(set)                                                                                                       \
+    static void run_##set(const struct kern_call *c) { step_all(c, step_##set); }
+RUN(portable)
+KERN_SETS(RUN)
+KERN_SETS_BF16(RUN)
 
 #define BOTH (KERN_HAS(KERN_FP32) | KERN_HAS(KERN_BF16))
 
-static const struct kern_variant VARIANTS[] = {
-#if KERN_X86
-    {.name = "avx512-bf16",
-     .unit = KERN_UNIT_FP32,
-     .dtypes = KERN_HAS(KERN_BF16),
-     .lacks = kern_lacks_avx512_bf16,
-     .run = run_dot},
-    {.name = "avx512", .unit = KERN_UNIT_FP32, .dtypes = BOTH, .lacks = kern_lacks_avx512, .run = run_avx512},
-    {.name = "avx2", .unit = KERN_UNIT_FP32, .dtypes = BOTH, .lacks = kern_lacks_avx2, .run = run_avx2},
-#endif
-    {.name = "portable", .unit = KERN_UNIT_FP32, .dtypes = BOTH, .run = run_portable},
-};
+static const struct kern_variant VARIANTS[] = {KERN_ROWS_BF16(KERN_UNIT_FP32, KERN_RUN) KERN_ROWS(BOTH, KERN_RUN)
+                                                   KERN_ROW_PORTABLE(BOTH, KERN_RUN)};
 
 /* Layers of models of 2.7 and 8 billion parameters. */
 static const struct kern_point POINTS[] = {

@@ -79,7 +79,7 @@ LANES_TARGET static void LANES(step)(const struct head *h, bool bf16, bool narro
         LANES(all_rows)(h, true, true);
     else if (bf16)
         LANES(all_rows)(h, true, false);
-#if LANES_SET < LANES_DOT /* which is for bf16 */
+#if !LANES_PAIRS /* which is for bf16 */
     else if (narrow)
         LANES(all_rows)(h, false, true);
     else

@@ -158,16 +158,16 @@ static void attend_all(const struct kern_call *c, const struct attend_code *code
     }
 }
 
-static void run_portable(const struct kern_call *c) { attend_all(c, &attend_portable); }
-#if KERN_X86
-static void run_avx2(const struct kern_call *c) { attend_all(c, &attend_avx2); }
-static void run_avx512(const struct kern_call *c) { attend_all(c, &attend_avx512); }
-static void run_dot(const struct kern_call *c) { attend_all(c, &attend_dot); }
-#endif
+#define RUN(set)                                                                                                       \
+    static void run_##set(const struct kern_call *c) { attend_all(c, &attend_##set); }
+RUN(portable)
+KERN_SETS(RUN)
+KERN_SETS_BF16(RUN)
 
 #define BOTH (KERN_HAS(KERN_FP32) | KERN_HAS(KERN_BF16))
 
-static const struct kern_variant VARIANTS[] = {KERN_VARIANTS_FP32_BF16(run_portable, run_avx2, run_avx512, run_dot)};
+static const struct kern_variant VARIANTS[] = {KERN_ROWS_BF16(KERN_UNIT_BF16_DOT, KERN_RUN) KERN_ROWS(BOTH, KERN_RUN)
+                                                   KERN_ROW_PORTABLE(BOTH, KERN_RUN)};
 
 /* 16 heads, and 128 as a whole layer of a larger model has them, in pages. */
 static const struct kern_point POINTS[] = {

@@ -179,46 +179,17 @@ VARIANT(portable, "portable", gate_portable)
 VARIANT(avx2, "avx2", gate_avx2)
 VARIANT(avx512, "avx512", gate_avx512)
 VARIANT(dot, "avx512-bf16", gate_dot)
+#elif KERN_ARM
+VARIANT(neon, "neon", gate_neon)
+VARIANT(bfdot, "neon-bf16", gate_bfdot)
 #endif
 
 #define BOTH (KERN_HAS(KERN_FP32) | KERN_HAS(KERN_BF16))
-#define PACKED .packed_inputs = 1u << WG | 1u << WU | 1u << WD
+#define OWN(id)                                                                                                        \
+    .pack_bytes = pack_bytes_##id, .pack = pack_##id, .run = run_##id, .packed_inputs = 1u << WG | 1u << WU | 1u << WD
 
-static const struct kern_variant VARIANTS[] = {
-#if KERN_X86
-    {.name = "avx512-bf16",
-     .unit = KERN_UNIT_BF16_DOT,
-     .dtypes = KERN_HAS(KERN_BF16),
-     .lacks = kern_lacks_avx512_bf16,
-     .pack_bytes = pack_bytes_dot,
-     .pack = pack_dot,
-     .run = run_dot,
-     PACKED},
-    {.name = "avx512",
-     .unit = KERN_UNIT_FP32,
-     .dtypes = BOTH,
-     .lacks = kern_lacks_avx512,
-     .pack_bytes = pack_bytes_avx512,
-     .pack = pack_avx512,
-     .run = run_avx512,
-     PACKED},
-    {.name = "avx2",
-     .unit = KERN_UNIT_FP32,
-     .dtypes = BOTH,
-     .lacks = kern_lacks_avx2,
-     .pack_bytes = pack_bytes_avx2,
-     .pack = pack_avx2,
-     .run = run_avx2,
-     PACKED},
-#endif
-    {.name = "portable",
-     .unit = KERN_UNIT_FP32,
-     .dtypes = BOTH,
-     .pack_bytes = pack_bytes_portable,
-     .pack = pack_portable,
-     .run = run_portable,
-     PACKED},
-};
+static const struct kern_variant VARIANTS[] = {KERN_ROWS_BF16(KERN_UNIT_BF16_DOT, OWN) KERN_ROWS(BOTH, OWN)
+                                                   KERN_ROW_PORTABLE(BOTH, OWN)};
 
 /* A layer of a model of 8 billion parameters, and a smaller one in fp32. */
 static const struct kern_point POINTS[] = {

@@ -264,24 +264,17 @@ VARIANT(portable, "portable", gate_portable)
 VARIANT(avx2, "avx2", gate_avx2)
 VARIANT(avx512, "avx512", gate_avx512)
 VARIANT(dot, "avx512-bf16", gate_dot)
+#elif KERN_ARM
+VARIANT(neon, "neon", gate_neon)
+VARIANT(bfdot, "neon-bf16", gate_bfdot)
 #endif
 
 #define BOTH (KERN_HAS(KERN_FP32) | KERN_HAS(KERN_BF16))
 #define OWN(id)                                                                                                        \
     .pack_bytes = pack_bytes_##id, .pack = pack_##id, .run = run_##id, .packed_inputs = 1u << WG | 1u << WU | 1u << WD
 
-static const struct kern_variant VARIANTS[] = {
-#if KERN_X86
-    {.name = "avx512-bf16",
-     .unit = KERN_UNIT_BF16_DOT,
-     .dtypes = KERN_HAS(KERN_BF16),
-     .lacks = kern_lacks_avx512_bf16,
-     OWN(dot)},
-    {.name = "avx512", .unit = KERN_UNIT_FP32, .dtypes = BOTH, .lacks = kern_lacks_avx512, OWN(avx512)},
-    {.name = "avx2", .unit = KERN_UNIT_FP32, .dtypes = BOTH, .lacks = kern_lacks_avx2, OWN(avx2)},
-#endif
-    {.name = "portable", .unit = KERN_UNIT_FP32, .dtypes = BOTH, OWN(portable)},
-};
+static const struct kern_variant VARIANTS[] = {KERN_ROWS_BF16(KERN_UNIT_BF16_DOT, OWN) KERN_ROWS(BOTH, OWN)
+                                                   KERN_ROW_PORTABLE(BOTH, OWN)};
 
 /* Narrow experts, many of them; the share of one of eight cards in a layer with eight wide ones. */
 static const struct kern_point POINTS[] = {

@@ -161,32 +161,20 @@ static void attend_all(const struct kern_call *c, const struct code *code)
     }
 }
 
-static void run_portable(const struct kern_call *c)
-{
-    static const struct code CODE = {lay_out_portable, block_portable};
-    attend_all(c, &CODE);
-}
-#if KERN_X86
-static void run_avx2(const struct kern_call *c)
-{
-    static const struct code CODE = {lay_out_avx2, block_avx2};
-    attend_all(c, &CODE);
-}
-static void run_avx512(const struct kern_call *c)
-{
-    static const struct code CODE = {lay_out_avx512, block_avx512};
-    attend_all(c, &CODE);
-}
-static void run_dot(const struct kern_call *c)
-{
-    static const struct code CODE = {lay_out_dot, block_dot};
-    attend_all(c, &CODE);
-}
-#endif
+#define RUN(set)                                                                                                       \
+    static void run_##set(const struct kern_call *c)                                                                   \
+    {                                                                                                                  \
+        static const struct code CODE = {lay_out_##set, block_##set};                                                  \
+        attend_all(c, &CODE);                                                                                          \
+    }
+RUN(portable)
+KERN_SETS(RUN)
+KERN_SETS_BF16(RUN)
 
 #define BOTH (KERN_HAS(KERN_FP32) | KERN_HAS(KERN_BF16))
 
-static const struct kern_variant VARIANTS[] = {KERN_VARIANTS_FP32_BF16(run_portable, run_avx2, run_avx512, run_dot)};
+static const struct kern_variant VARIANTS[] = {KERN_ROWS_BF16(KERN_UNIT_BF16_DOT, KERN_RUN) KERN_ROWS(BOTH, KERN_RUN)
+                                                   KERN_ROW_PORTABLE(BOTH, KERN_RUN)};
 
 /* A layer of a model of 8 billion parameters, a short and a long prompt; narrow heads; a window. */
 static const struct kern_point POINTS[] = {

@@ -3,7 +3,15 @@
  * Both products are c[rows][CHUNK or PIECE] = a[rows][depth] * b[depth][...]: scores with the keys laid out by depth,
  * values as they are. Elements of a and b are four bytes: one fp32, or a pair of bf16 that neighbours in depth make. */
 
-enum { LANES(rows_max) = LANES_WIDE == 16 ? 6 : 3, LANES(piece) = LANES_WIDE == 16 ? 4 : 2 };
+/* of NEON a piece is four registers, and a factor takes one where it is no pair */
+enum {
+    LANES(rows_max) = LANES_WIDE == 16 || LANES_SET == LANES_BFDOT ? 6
+                      : LANES_ARM                                  ? 4
+                                                                   : 3,
+    LANES(piece) = LANES_WIDE == 16 ? 4
+                   : LANES_ARM      ? 1
+                                    : 2
+};
 
 LANES_OP void LANES(product)(const float *a, size_t a_step, const float *b, size_t b_step, size_t depth, float *c,
                              size_t c_step, const float *shrink, size_t rows, size_t wide)
@@ -25,8 +33,8 @@ LANES_OP void LANES(product)(const float *a, size_t a_step, const float *b, size
             const V x = LANES(set)(a[r * a_step + l]);
             KERN_UNROLL
             for (size_t j = 0; j < wide; j++)
-#if LANES_SET == LANES_DOT
-                sum[r * wide + j].v = _mm512_dpbf16_ps(sum[r * wide + j].v, (__m512bh)x.v, (__m512bh)v[j].v);
+#if LANES_PAIRS
+                sum[r * wide + j] = LANES(dot)(x, v[j], sum[r * wide + j]);
 #else
                 sum[r * wide + j] = LANES(fma)(x, v[j], sum[r * wide + j]);
 #endif
@@ -103,10 +111,10 @@ LANES_OP void LANES(soften)(const struct prefill *p, size_t token, size_t rows, 
         }
         for (size_t i = 0; i < n; i += 16) {
             const V x = LANES(fma)(LANES(load)(w + i), LANES(set)(scale), LANES(set)(-p->most[r]));
-            const V v = LANES_SET == LANES_DOT ? LANES(exp_coarse)(x) : LANES(exp)(x);
+            const V v = LANES_PAIRS ? LANES(exp_coarse)(x) : LANES(exp)(x);
             sum = LANES(add)(sum, v);
-#if LANES_SET == LANES_DOT /* behind what is still read */
-            _mm256_storeu_si256((__m256i *)(void *)((uint16_t *)(void *)w + i), (__m256i)_mm512_cvtneps_pbh(v.v));
+#if LANES_PAIRS /* behind what is still read */
+            LANES(store_halves)((uint16_t *)(void *)w + i, v, false);
 #else
             LANES(store)(w + i, v);
 #endif
@@ -159,6 +167,18 @@ LANES_OP void LANES(lay_out_keys)(const uint16_t *k, size_t step, size_t dim, ui
     }
 }
 
+#elif LANES_SET == LANES_BFDOT
+LANES_OP uint16x8x2_t LANES(part)(const uint16_t *row, bool there, size_t d, size_t dim)
+{
+    const size_t n = !there || d >= dim ? 0 : dim - d < 16 ? dim - d : 16;
+    uint16_t whole[16] = {0};
+    const uint16_t *at = n == 16 ? row + d : whole;
+    if (n < 16) memcpy(whole, row + (n ? d : 0), n * sizeof *row);
+    return (uint16x8x2_t){{vld1q_u16(at), vld1q_u16(at + 8)}};
+}
+#endif
+
+#if LANES_PAIRS
 /* Tokens i and i + 1 of a chunk; keys NULL: values alone. */
 LANES_OP void LANES(lay_out_two)(const struct prefill *p, const uint16_t *k, const uint16_t *v, size_t step, size_t t,
                                  size_t i, uint32_t *keys, uint16_t *values)
@@ -179,9 +199,16 @@ LANES_OP void LANES(lay_out_two)(const struct prefill *p, const uint16_t *k, con
     const bool first = t < p->tokens, second = t + 1 < p->tokens;
     const uint16_t *x = v + (first ? t : 0) * step, *y = v + (second ? t + 1 : 0) * step;
     for (size_t d = 0; d < wide; d += 16) {
+        uint16_t *to = values + (i / 2 * wide + d) * 2;
+#if LANES_ARM
+        const uint16x8x2_t low = LANES(part)(x, first, d, dim), high = LANES(part)(y, second, d, dim);
+        vst2q_u16(to, ((uint16x8x2_t){{low.val[0], high.val[0]}}));
+        vst2q_u16(to + 16, ((uint16x8x2_t){{low.val[1], high.val[1]}}));
+#else
         const __m512i low = _mm512_cvtepu16_epi32(LANES(part)(x, first, d, dim));
         const __m512i high = _mm512_cvtepu16_epi32(LANES(part)(y, second, d, dim));
-        _mm512_storeu_si512(values + (i / 2 * wide + d) * 2, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+        _mm512_storeu_si512(to, _mm512_or_si512(low, _mm512_slli_epi32(high, 16)));
+#endif
     }
 }
 #endif
@@ -192,12 +219,14 @@ LANES_TARGET static void LANES(lay_out)(const struct prefill *p, const void *k, 
     const size_t dim = p->dim, wide = prefill_wide(dim), chunks = (p->tokens + PREFILL_CHUNK - 1) / PREFILL_CHUNK;
     for (size_t c = 0; c < chunks; c++) {
         float *keys = p->keys + c * PREFILL_CHUNK * wide, *values = p->values + c * PREFILL_CHUNK * wide;
-#if LANES_SET == LANES_DOT
+#if LANES_PAIRS
         for (size_t i = 0; i < PREFILL_CHUNK; i += 2) {
             const size_t t = c * PREFILL_CHUNK + i, first = t - i % 16;
-            const bool whole = first + 16 <= p->tokens && dim % 32 == 0;
+            const bool whole = LANES_SET == LANES_DOT && first + 16 <= p->tokens && dim % 32 == 0;
+#if LANES_SET == LANES_DOT
             if (whole && t == first)
                 LANES(lay_out_keys)((const uint16_t *)k + t * step, step, dim, (uint32_t *)(void *)keys + i);
+#endif
             LANES(lay_out_two)
             (p, k, v, step, t, i, whole ? NULL : (uint32_t *)(void *)keys, (uint16_t *)(void *)values);
         }
@@ -225,7 +254,7 @@ LANES_TARGET static void LANES(lay_out)(const struct prefill *p, const void *k, 
 LANES_TARGET static void LANES(block)(const struct prefill *p, const void *q, size_t token, size_t rows, size_t step,
                                       void *out)
 {
-    enum { PAIR = LANES_SET == LANES_DOT ? 2 : 1 };
+    enum { PAIR = LANES_PAIRS ? 2 : 1 };
     const size_t wide = prefill_wide(p->dim), last = token + rows;
     const size_t from = p->window && token + 1 > p->window ? token + 1 - p->window : 0;
     const size_t bytes = p->dim * (p->bf16 ? 2 : 4);
@@ -237,7 +266,7 @@ LANES_TARGET static void LANES(block)(const struct prefill *p, const void *q, si
         for (size_t d = 0; d < wide; d += 16) {
             LANES(store)(p->sums + r * wide + d, LANES(set)(0));
             const size_t n = d >= p->dim ? 0 : p->dim - d < 16 ? p->dim - d : 16;
-#if LANES_SET == LANES_DOT
+#if LANES_PAIRS
             uint16_t *to = (uint16_t *)(void *)(p->queries + r * wide) + d;
             memset(to, 0, 32);
             memcpy(to, (const uint16_t *)q + r * step + d, n * 2);

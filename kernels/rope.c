@@ -112,13 +112,7 @@ static double tolerance(const struct kern_shape *s) { return in_bf16(s) ? 1e-2 :
 
 #define BOTH (KERN_HAS(KERN_FP32) | KERN_HAS(KERN_BF16))
 
-static const struct kern_variant VARIANTS[] = {
-#if KERN_X86
-    {.name = "avx512", .unit = KERN_UNIT_FP32, .dtypes = BOTH, .lacks = kern_lacks_avx512, .run = run_avx512},
-    {.name = "avx2", .unit = KERN_UNIT_FP32, .dtypes = BOTH, .lacks = kern_lacks_avx2, .run = run_avx2},
-#endif
-    {.name = "portable", .unit = KERN_UNIT_FP32, .dtypes = BOTH, .run = run_portable},
-};
+static const struct kern_variant VARIANTS[] = {KERN_ROWS(BOTH, KERN_RUN) KERN_ROW_PORTABLE(BOTH, KERN_RUN)};
 
 /* A model of 8 billion parameters; neighbours as pairs, a quarter of a head. */
 static const struct kern_point POINTS[] = {

@@ -1,6 +1,6 @@
 /* rope_body -- angles of a token and a row turned by them; compiled per instruction set, see kernels/lanes.h. */
 
-#if LANES_SET < LANES_DOT /* which has nothing that this needs */
+#if !LANES_PAIRS /* which has nothing that this needs */
 /* Neighbours in each other's place. */
 LANES_OP V LANES(swap)(V a)
 {
@@ -8,6 +8,8 @@ LANES_OP V LANES(swap)(V a)
     return (V){_mm512_permute_ps(a.v, 0xb1)};
 #elif LANES_SET == LANES_AVX2
     return (V){_mm256_permute_ps(a.a, 0xb1), _mm256_permute_ps(a.b, 0xb1)};
+#elif LANES_SET == LANES_NEON
+    return (V){vrev64q_f32(a.a), vrev64q_f32(a.b), vrev64q_f32(a.c), vrev64q_f32(a.d)};
 #else
     V r;
     for (size_t i = 0; i < 16; i++) r.v[i] = a.v[i ^ 1];

@@ -1,6 +1,6 @@
 /* sample_body -- walks over a row of logits; compiled per instruction set, see kernels/lanes.h. */
 
-#if LANES_SET < LANES_DOT /* which has nothing that this needs */
+#if !LANES_PAIRS /* which has nothing that this needs */
 /* Bit i: lane i of a is greater than that of b. */
 LANES_OP uint32_t LANES(above_mask)(V a, V b)
 {
@@ -9,6 +9,12 @@ LANES_OP uint32_t LANES(above_mask)(V a, V b)
 #elif LANES_SET == LANES_AVX2
     return (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(a.a, b.a, _CMP_GT_OQ)) |
            (uint32_t)_mm256_movemask_ps(_mm256_cmp_ps(a.b, b.b, _CMP_GT_OQ)) << 8;
+#elif LANES_SET == LANES_NEON
+    static const uint16_t BITS[8] = {1, 2, 4, 8, 16, 32, 64, 128};
+    const uint16x8_t bits = vld1q_u16(BITS);
+    const uint16x8_t low = vcombine_u16(vmovn_u32(vcgtq_f32(a.a, b.a)), vmovn_u32(vcgtq_f32(a.b, b.b)));
+    const uint16x8_t high = vcombine_u16(vmovn_u32(vcgtq_f32(a.c, b.c)), vmovn_u32(vcgtq_f32(a.d, b.d)));
+    return vaddvq_u16(vaddq_u16(vandq_u16(low, bits), vshlq_n_u16(vandq_u16(high, bits), 8)));
 #else
     uint32_t bits = 0;
     for (uint32_t i = 0; i < 16; i++) bits |= (uint32_t)(a.v[i] > b.v[i]) << i;
@@ -64,6 +70,23 @@ LANES_OP uint64_t LANES(weigh)(V z, const struct row *row)
     const __m512 w = _mm512_maskz_scalef_ps(some, p.v, _mm512_add_ps(n.v, _mm512_set1_ps(SAMPLE_ONE)));
     return (uint64_t)_mm512_reduce_add_epi64(_mm512_add_epi64(_mm512_cvttps_epu64(_mm512_castps512_ps256(w)),
                                                               _mm512_cvttps_epu64(_mm512_extractf32x8_ps(w, 1))));
+#elif LANES_SET == LANES_NEON
+    const float32x4_t part[4][3] = {{x.a, n.a, p.a}, {x.b, n.b, p.b}, {x.c, n.c, p.c}, {x.d, n.d, p.d}};
+    uint64x2_t sum = vdupq_n_u64(0);
+    KERN_UNROLL
+    for (int h = 0; h < 4; h++) {
+        const uint32x4_t some = vcgtq_f32(part[h][0], vdupq_n_f32(SAMPLE_LEAST));
+        const uint32x4_t bits = vreinterpretq_u32_f32(part[h][2]);
+        const int32x4_t power = vreinterpretq_s32_u32(vshrq_n_u32(bits, 23));
+        const int32x4_t shift = /* whatever it is where there is nothing to shift */
+            vaddq_s32(vaddq_s32(power, vdupq_n_s32(SAMPLE_SHIFT - 127)), vcvtnq_s32_f32(part[h][1]));
+        const uint32x4_t fraction =
+            vandq_u32(some, vorrq_u32(vandq_u32(bits, vdupq_n_u32(0x7fffff)), vdupq_n_u32(0x800000)));
+        /* a shift by a negative number is one to the right */
+        sum = vaddq_u64(sum, vshlq_u64(vmovl_u32(vget_low_u32(fraction)), vmovl_s32(vget_low_s32(shift))));
+        sum = vaddq_u64(sum, vshlq_u64(vmovl_high_u32(fraction), vmovl_high_s32(shift)));
+    }
+    return vaddvq_u64(sum);
 #else
     const __m256 half[2][3] = {{x.a, n.a, p.a}, {x.b, n.b, p.b}};
     __m256i sum = _mm256_setzero_si256();

@@ -361,21 +361,14 @@ static void verify(const struct kern_call *c, sum_rest *sum)
     }
 }
 
-static void run_portable(const struct kern_call *c) { verify(c, rest_portable); }
-#if KERN_X86
-static void run_avx2(const struct kern_call *c) { verify(c, rest_avx2); }
-static void run_avx512(const struct kern_call *c) { verify(c, rest_avx512); }
-#endif
+#define RUN(set)                                                                                                       \
+    static void run_##set(const struct kern_call *c) { verify(c, rest_##set); }
+RUN(portable)
+KERN_SETS(RUN)
 
 #define ONLY KERN_HAS(KERN_FP32)
 
-static const struct kern_variant VARIANTS[] = {
-#if KERN_X86
-    {.name = "avx512", .unit = KERN_UNIT_FP32, .dtypes = ONLY, .lacks = kern_lacks_avx512, .run = run_avx512},
-    {.name = "avx2", .unit = KERN_UNIT_FP32, .dtypes = ONLY, .lacks = kern_lacks_avx2, .run = run_avx2},
-#endif
-    {.name = "portable", .unit = KERN_UNIT_FP32, .dtypes = ONLY, .run = run_portable},
-};
+static const struct kern_variant VARIANTS[] = {KERN_ROWS(ONLY, KERN_RUN) KERN_ROW_PORTABLE(ONLY, KERN_RUN)};
 
 /* Vocabularies of 128 and 32 thousand; refused soon and late, and nowhere; a tree of three. */
 static const struct kern_point POINTS[] = {

@@ -180,6 +180,46 @@ READ(avx2, KERN_AVX2, 4, 0, 0)
 READ(avx2, KERN_AVX2, 4, 512, 0)
 READ(avx2, KERN_AVX2, 1, 0, 4)
 READ(avx2, KERN_AVX2, 2, 0, 4)
+#elif KERN_ARM
+/* The same without pauses. Walks share sums: a line is four registers. */
+KERN_INLINE void read_neon(const struct kern_call *c, size_t streams, size_t ahead)
+{
+    enum { LINE = 64, PART = 16, DEEP = 4 };
+    const size_t lines = (size_t)c->shape->v[N] / LANES;
+    const size_t each = lines / streams / DEEP * DEEP;
+    const uint8_t *a = c->buffer[0];
+    uint8x16_t sum[16];
+    int32_t lane[LANES];
+    KERN_UNROLL
+    for (size_t i = 0; i < 16; i++) sum[i] = vdupq_n_u8(0);
+    for (size_t i = 0; i < each; i += DEEP) {
+        KERN_UNROLL
+        for (size_t s = 0; s < streams; s++) {
+            const uint8_t *at = a + (s * each + i) * LINE;
+            KERN_UNROLL
+            for (size_t d = 0; d < DEEP; d++) {
+                if (ahead) __builtin_prefetch(at + d * LINE + ahead, 0, 3);
+                KERN_UNROLL
+                for (size_t p = 0; p < 4; p++)
+                    sum[4 * d + p] = veorq_u8(sum[4 * d + p], vld1q_u8(at + d * LINE + p * PART));
+            }
+        }
+    }
+    KERN_UNROLL
+    for (size_t p = 0; p < 4; p++)
+        vst1q_u8((uint8_t *)lane + p * PART, veorq_u8(veorq_u8(sum[p], sum[p + 4]), veorq_u8(sum[p + 8], sum[p + 12])));
+    read_rest(c, streams * each * LANES, lane);
+}
+
+#define READ(streams, ahead)                                                                                           \
+    static void read_neon_##streams##_##ahead(const struct kern_call *c) { read_neon(c, streams, ahead); }
+READ(1, 0)
+READ(2, 0)
+READ(4, 0)
+READ(8, 0)
+READ(1, 1024) /* not a unit */
+READ(4, 512)
+READ(8, 512)
 #endif
 
 #define FP32 .unit = KERN_UNIT_FP32, .dtypes = KERN_HAS(KERN_FP32)
@@ -200,6 +240,11 @@ static const struct kern_variant READ_VARIANTS[] = {
     {.name = "avx2-1", FP32, .lacks = kern_lacks_avx2, .run = read_avx2_1_0_0},
     {.name = "avx2-1-paced", FP32, .lacks = kern_lacks_avx2, .run = read_avx2_1_0_4},
     {.name = "avx2-2-paced", FP32, .lacks = kern_lacks_avx2, .run = read_avx2_2_0_4},
+#elif KERN_ARM
+    {.name = "neon-4", FP32, .run = read_neon_4_0},          {.name = "neon-4-fetch", FP32, .run = read_neon_4_512},
+    {.name = "neon-8", FP32, .run = read_neon_8_0},          {.name = "neon-8-fetch", FP32, .run = read_neon_8_512},
+    {.name = "neon-2", FP32, .run = read_neon_2_0},          {.name = "neon-1", FP32, .run = read_neon_1_0},
+    {.name = "neon-1-fetch", FP32, .run = read_neon_1_1024}, /* not a unit */
 #endif
     {.name = "portable", FP32, .run = read_portable},
 };
@@ -247,12 +292,34 @@ KERN_AVX2 static void copy_past_avx2(const struct kern_call *c)
     _mm_sfence();
     memcpy(b + parts * WIDE, a + parts * WIDE, (n - parts * WIDE) * 4);
 }
+#elif KERN_ARM
+/* A pair of registers that is not to stay in caches. */
+KERN_INLINE void store_past(float *p, float32x4_t x, float32x4_t y)
+{
+    __asm__ volatile("stnp %q0, %q1, [%2]" : : "w"(x), "w"(y), "r"(p) : "memory");
+}
+
+static void copy_past(const struct kern_call *c)
+{
+    const size_t n = (size_t)c->shape->v[N], lines = n / LANES;
+    const float *a = c->buffer[0];
+    float *b = c->buffer[1];
+    for (size_t i = 0; i < lines * LANES; i += LANES) {
+        const float32x4_t x = vld1q_f32(a + i), y = vld1q_f32(a + i + 4);
+        const float32x4_t z = vld1q_f32(a + i + 8), w = vld1q_f32(a + i + 12);
+        store_past(b + i, x, y);
+        store_past(b + i + 8, z, w);
+    }
+    memcpy(b + lines * LANES, a + lines * LANES, (n - lines * LANES) * 4);
+}
 #endif
 
 static const struct kern_variant COPY_VARIANTS[] = {
 #if KERN_X86
     {.name = "avx512-past", FP32, .lacks = kern_lacks_avx512, .run = copy_past},
     {.name = "avx2-past", FP32, .lacks = kern_lacks_avx2, .run = copy_past_avx2},
+#elif KERN_ARM
+    {.name = "neon-past", FP32, .run = copy_past},
 #endif
     {.name = "memcpy", FP32, .run = copy_portable},
 };
@@ -320,6 +387,30 @@ KERN_AVX2 static void triad_past_avx2(const struct kern_call *c)
     _mm_sfence();
     triad_rest(c, parts * WIDE);
 }
+#elif KERN_ARM
+KERN_INLINE void triad_neon(const struct kern_call *c, bool past)
+{
+    const size_t lines = (size_t)c->shape->v[N] / LANES;
+    const float *a = c->buffer[0], *b = c->buffer[1];
+    float *out = c->buffer[2];
+    for (size_t i = 0; i < lines * LANES; i += LANES) {
+        float32x4_t v[4];
+        KERN_UNROLL
+        for (size_t j = 0; j < 4; j++) v[j] = vfmaq_n_f32(vld1q_f32(a + i + 4 * j), vld1q_f32(b + i + 4 * j), 3);
+        KERN_UNROLL
+        for (size_t j = 0; j < 4; j += 2) {
+            if (past) {
+                store_past(out + i + 4 * j, v[j], v[j + 1]);
+            } else {
+                vst1q_f32(out + i + 4 * j, v[j]);
+                vst1q_f32(out + i + 4 * j + 4, v[j + 1]);
+            }
+        }
+    }
+    triad_rest(c, lines * LANES);
+}
+static void triad_past(const struct kern_call *c) { triad_neon(c, true); }
+static void triad_through(const struct kern_call *c) { triad_neon(c, false); }
 #endif
 
 static const struct kern_variant TRIAD_VARIANTS[] = {
@@ -327,6 +418,9 @@ static const struct kern_variant TRIAD_VARIANTS[] = {
     {.name = "avx512-past", FP32, .lacks = kern_lacks_avx512, .run = triad_past},
     {.name = "avx512", FP32, .lacks = kern_lacks_avx512, .run = triad_through},
     {.name = "avx2-past", FP32, .lacks = kern_lacks_avx2, .run = triad_past_avx2},
+#elif KERN_ARM
+    {.name = "neon-past", FP32, .run = triad_past},
+    {.name = "neon", FP32, .run = triad_through},
 #endif
     {.name = "portable", FP32, .run = triad_portable},
 };

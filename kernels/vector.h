@@ -17,6 +17,20 @@
 #define KERN_X86 0
 #endif
 
+#if defined(__aarch64__) && defined(__ARM_NEON) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+#include <arm_neon.h>
+#define KERN_ARM 1
+#ifdef __clang__
+#define KERN_NEON_BF16 __attribute__((target("bf16")))
+#define KERN_NEON_DOT __attribute__((target("dotprod")))
+#else
+#define KERN_NEON_BF16 __attribute__((target("arch=armv8.2-a+bf16")))
+#define KERN_NEON_DOT __attribute__((target("arch=armv8.2-a+dotprod")))
+#endif
+#else
+#define KERN_ARM 0
+#endif
+
 /* In front of a loop whose count is known when compiling: every round written out, so that arrays become registers.
  * KERN_UNROLL_KNOWN: the count is known in some of the places that the loop is inlined in. Under gcc's sanitizers,
  * where it takes minutes and speed is nothing, loops stay as they are. */
@@ -78,23 +92,77 @@ static inline const char *kern_lacks_avx512_vnni(const struct kern_machine *m, c
     return m->avx512_vnni ? NULL : "no AVX512-VNNI";
 }
 
-/* Rows of a kernel that has the usual four: fp32 and bf16 by fp32 arithmetic on each set, bf16 by the dot unit. */
-#define KERN_VARIANT_FP32(set, need, code)                                                                             \
+static inline const char *kern_lacks_neon_bf16(const struct kern_machine *m, const struct kern_shape *s)
+{
+    (void)s;
+    return m->neon_bf16 ? NULL : "no BF16 extension";
+}
+
+static inline const char *kern_lacks_neon_dot(const struct kern_machine *m, const struct kern_shape *s)
+{
+    (void)s;
+    return m->neon_dot ? NULL : "no dot products of bytes";
+}
+
+/* The sets of kernels/lanes.h but the portable one, X(suffix) for each: those of fp32 arithmetic, and those that have
+ * instructions for bf16 besides. Rows of them in a table of variants, each with a comma behind it, the best first:
+ * own(suffix) is what a row has of its own, KERN_RUN or more. */
+#define KERN_ROW(label, of, formats, need, ...)                                                                        \
     {                                                                                                                  \
-        .name = set, .unit = KERN_UNIT_FP32, .dtypes = KERN_HAS(KERN_FP32) | KERN_HAS(KERN_BF16), .lacks = need,       \
-        .run = code                                                                                                    \
+        .name = label, .unit = of, .dtypes = formats, .lacks = need, __VA_ARGS__                                       \
     }
+#define KERN_RUN(set) .run = run_##set
 #if KERN_X86
-#define KERN_VARIANTS_FP32_BF16(portable, avx2, avx512, dot)                                                           \
-    {.name = "avx512-bf16",                                                                                            \
-     .unit = KERN_UNIT_BF16_DOT,                                                                                       \
-     .dtypes = KERN_HAS(KERN_BF16),                                                                                    \
-     .lacks = kern_lacks_avx512_bf16,                                                                                  \
-     .run = dot},                                                                                                      \
-        KERN_VARIANT_FP32("avx512", kern_lacks_avx512, avx512), KERN_VARIANT_FP32("avx2", kern_lacks_avx2, avx2),      \
-        KERN_VARIANT_FP32("portable", NULL, portable)
+#define KERN_SETS(X) X(avx2) X(avx512)
+#define KERN_SETS_BF16(X) X(dot)
+#define KERN_ROWS(formats, own)                                                                                        \
+    KERN_ROW("avx512", KERN_UNIT_FP32, formats, kern_lacks_avx512, own(avx512)),                                       \
+        KERN_ROW("avx2", KERN_UNIT_FP32, formats, kern_lacks_avx2, own(avx2)),
+#define KERN_ROWS_BF16(of, own) KERN_ROW("avx512-bf16", of, KERN_HAS(KERN_BF16), kern_lacks_avx512_bf16, own(dot)),
+#elif KERN_ARM
+#define KERN_SETS(X) X(neon)
+#define KERN_SETS_BF16(X) X(bfdot)
+#define KERN_ROWS(formats, own) KERN_ROW("neon", KERN_UNIT_FP32, formats, NULL, own(neon)),
+#define KERN_ROWS_BF16(of, own) KERN_ROW("neon-bf16", of, KERN_HAS(KERN_BF16), kern_lacks_neon_bf16, own(bfdot)),
 #else
-#define KERN_VARIANTS_FP32_BF16(portable, avx2, avx512, dot) KERN_VARIANT_FP32("portable", NULL, portable)
+#define KERN_SETS(X)
+#define KERN_SETS_BF16(X)
+#define KERN_ROWS(formats, own)
+#define KERN_ROWS_BF16(of, own)
+#endif
+#define KERN_ROW_PORTABLE(formats, own) KERN_ROW("portable", KERN_UNIT_FP32, formats, NULL, own(portable))
+
+#if KERN_ARM
+/* What the extensions add, as instructions: intrinsics of them are there in some compilers only with flags for all of
+ * the code. bf16 goes as the bits that it is.
+ *
+ * kern_neon_dot -- sum[i] + x[2i] y[2i] + x[2i + 1] y[2i + 1] (BFDOT). kern_neon_square -- sum[2r + c] plus the product
+ * of row r of x and row c of y, each of two rows of four (BFMMLA). kern_neon_narrow -- to the nearest bf16 (BFCVTN).
+ * kern_neon_bytes -- sum[i] plus four products of signed bytes (SDOT). */
+KERN_NEON_BF16 KERN_INLINE float32x4_t kern_neon_dot(float32x4_t sum, uint16x8_t x, uint16x8_t y)
+{
+    __asm__("bfdot %0.4s, %1.8h, %2.8h" : "+w"(sum) : "w"(x), "w"(y));
+    return sum;
+}
+
+KERN_NEON_BF16 KERN_INLINE float32x4_t kern_neon_square(float32x4_t sum, uint16x8_t x, uint16x8_t y)
+{
+    __asm__("bfmmla %0.4s, %1.8h, %2.8h" : "+w"(sum) : "w"(x), "w"(y));
+    return sum;
+}
+
+KERN_NEON_BF16 KERN_INLINE uint16x4_t kern_neon_narrow(float32x4_t x)
+{
+    uint16x4_t r;
+    __asm__("bfcvtn %0.4h, %1.4s" : "=w"(r) : "w"(x));
+    return r;
+}
+
+KERN_NEON_DOT KERN_INLINE int32x4_t kern_neon_bytes(int32x4_t sum, int8x16_t x, int8x16_t y)
+{
+    __asm__("sdot %0.4s, %1.16b, %2.16b" : "+w"(sum) : "w"(x), "w"(y));
+    return sum;
+}
 #endif
 
 #endif

@@ -102,6 +102,39 @@ KERN_AVX2 static double rest_avx2(const struct rest *r, size_t first, size_t n)
     if (r->refused == 0) return rest_walk_avx2(r, first, n, 0);
     return r->refused == 1 ? rest_walk_avx2(r, first, n, 1) : rest_walk_avx2(r, first, n, r->refused);
 }
+#elif KERN_ARM
+KERN_INLINE float64x2_t rest_lanes_neon(const struct rest *r, size_t i, size_t refused)
+{
+    float64x2_t v = vcvt_f64_f32(vld1_f32(r->q + i));
+    if (refused == 0) return v;
+    const float64x2_t p = vcvt_f64_f32(vld1_f32(r->p + i));
+    for (size_t j = 0; j < refused; j++) v = vmaxnmq_f64(vsubq_f64(vmulq_n_f64(v, r->factor[j]), p), vdupq_n_f64(0));
+    return v;
+}
+
+KERN_INLINE double rest_walk_neon(const struct rest *r, size_t first, size_t n, size_t refused)
+{
+    float64x2_t sum[8];
+    double rest = 0;
+    size_t i = first;
+    const size_t end = first + n;
+    KERN_UNROLL
+    for (size_t j = 0; j < 8; j++) sum[j] = vdupq_n_f64(0);
+    for (; i + 16 <= end; i += 16) {
+        KERN_UNROLL
+        for (size_t j = 0; j < 8; j++) sum[j] = vaddq_f64(sum[j], rest_lanes_neon(r, i + 2 * j, refused));
+    }
+    for (; i < end; i++) rest += rest_at(r, i);
+    KERN_UNROLL
+    for (size_t j = 0; j < 4; j++) sum[j] = vaddq_f64(sum[j], sum[j + 4]);
+    return vaddvq_f64(vaddq_f64(vaddq_f64(sum[0], sum[1]), vaddq_f64(sum[2], sum[3]))) + rest;
+}
+
+static double rest_neon(const struct rest *r, size_t first, size_t n)
+{
+    if (r->refused == 0) return rest_walk_neon(r, first, n, 0);
+    return r->refused == 1 ? rest_walk_neon(r, first, n, 1) : rest_walk_neon(r, first, n, r->refused);
+}
 #endif
 
 #endif

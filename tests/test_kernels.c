@@ -229,6 +229,36 @@ static void tables_are_whole(void **state)
     assert_null(kern_find("no-such"));
 }
 
+/* Code for a set of instructions says what a processor without it lacks, and nothing where all of them are. */
+static void code_says_what_it_lacks(void **state)
+{
+    size_t n;
+    const struct kern *const *table = kern_table(&n);
+    const struct kern_machine none = {.neon = true}, all = {.avx2_fma = true,
+                                                            .avx512 = true,
+                                                            .avx512_bf16 = true,
+                                                            .avx512_vnni = true,
+                                                            .neon = true,
+                                                            .neon_bf16 = true,
+                                                            .neon_dot = true};
+    size_t extensions = 0;
+    (void)state;
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < table[i]->variants_n; j++) {
+            const struct kern_variant *v = &table[i]->variants[j];
+            const struct kern_shape *shape = &table[i]->points[0].shape;
+            const bool basic = strcmp(v->name, "portable") == 0 || strcmp(v->name, "neon") == 0;
+            if (basic) assert_null(v->lacks);
+            if (!v->lacks || v->library) continue;
+            assert_non_null(v->lacks(&none, shape));
+            assert_null(v->lacks(&all, shape));
+            extensions++;
+        }
+#if defined(__x86_64__) || defined(__aarch64__)
+    assert_true(extensions > 9);
+#endif
+}
+
 static void elements_round(void **state)
 {
     (void)state;
@@ -266,9 +296,11 @@ static void elements_round(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gemm_at_odd_shapes),  cmocka_unit_test(streams_at_odd_sizes), cmocka_unit_test(peaks_compute),
-        cmocka_unit_test(wrong_code_is_found), cmocka_unit_test(cold_calls_rotate),    cmocka_unit_test(counts_agree),
-        cmocka_unit_test(tables_are_whole),    cmocka_unit_test(elements_round),
+        cmocka_unit_test(gemm_at_odd_shapes), cmocka_unit_test(streams_at_odd_sizes),
+        cmocka_unit_test(peaks_compute),      cmocka_unit_test(wrong_code_is_found),
+        cmocka_unit_test(cold_calls_rotate),  cmocka_unit_test(counts_agree),
+        cmocka_unit_test(tables_are_whole),   cmocka_unit_test(code_says_what_it_lacks),
+        cmocka_unit_test(elements_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,9 +5,9 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "calc/base/text.h"
 #include "kernels/table.h"
 #include "probe/worker/device.h"
+#include "probe/worker/processor.h"
 
 #ifndef RIDGE_VERSION
 #define RIDGE_VERSION "unknown"
@@ -15,42 +15,17 @@
 
 /* -- files of the system -- */
 
-/* Text behind "key ... : " in a file of such lines; false when there is none. */
-static bool find_line(const char *path, const char *key, char *out, size_t cap)
-{
-    char line[1024]; /* not a unit */
-    FILE *f = fopen(path, "r");
-    bool found = false;
-    while (f && !found && fgets(line, sizeof line, f)) {
-        if (strncmp(line, key, strlen(key)) != 0) continue;
-        const char *v = strchr(line, ':');
-        v = v ? v + 1 : line + strlen(key);
-        v += strspn(v, " \t");
-        (void)text_clean(out, cap, v, strcspn(v, "\n"));
-        found = true;
-    }
-    if (f) (void)fclose(f);
-    return found;
-}
-
 static const char *first_line(const char *path, char *out, size_t cap)
 {
-    return find_line(path, "", out, cap) ? out : "";
+    return processor_find(path, "", out, cap) ? out : "";
 }
 
 double device_memory_bytes(const struct device *d)
 {
     char text[64];
     (void)d;
-    if (!find_line("/proc/meminfo", "MemAvailable:", text, sizeof text)) return 0x1p30;
+    if (!processor_find("/proc/meminfo", "MemAvailable:", text, sizeof text)) return 0x1p30;
     return strtod(text, NULL) * 0x1p10 / 2;
-}
-
-static void processor_name(char *out, size_t cap)
-{
-    struct utsname u;
-    if (find_line("/proc/cpuinfo", "model name", out, cap)) return;
-    (void)snprintf(out, cap, "%s processor", uname(&u) == 0 ? u.machine : "unknown");
 }
 
 /* -- identity -- */
@@ -64,17 +39,20 @@ static const char *identity(struct arena *a, const struct device *d, const char 
     if (out_memory(a, &o, e) != ERR_OK) return NULL;
     out_str(o, "{\"name\":");
     wire_write_text(o, name);
-    static const char *const KEYS[] = {"cpu family", "model\t", "stepping", "microcode"};
-    static const char *const NAMES[] = {"family", "model", "stepping", "microcode"};
+    static const char *const KEYS[] = {"cpu family",      "model\t",  "stepping",    "microcode",
+                                       "CPU implementer", "CPU part", "CPU variant", "CPU revision"};
+    static const char *const NAMES[] = {"family",      "model", "stepping", "microcode",
+                                        "implementer", "part",  "variant",  "revision"};
     for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++)
-        if (find_line("/proc/cpuinfo", KEYS[i], text, sizeof text)) device_put(o, NAMES[i], text);
-    (void)snprintf(text, sizeof text, "%s%s%s%s", m->avx2_fma ? "avx2 fma" : "", m->avx512 ? " avx512" : "",
-                   m->avx512_bf16 ? " avx512-bf16" : "", m->avx512_vnni ? " avx512-vnni" : "");
+        if (processor_find("/proc/cpuinfo", KEYS[i], text, sizeof text)) device_put(o, NAMES[i], text);
+    (void)snprintf(text, sizeof text, "%s%s%s%s%s%s%s", m->avx2_fma ? "avx2 fma" : "", m->avx512 ? " avx512" : "",
+                   m->avx512_bf16 ? " avx512-bf16" : "", m->avx512_vnni ? " avx512-vnni" : "", m->neon ? "neon" : "",
+                   m->neon_bf16 ? " bf16" : "", m->neon_dot ? " dotprod" : "");
     device_put(o, "instructions", text);
     const double *cache = d->team ? d->cache_bytes : m->cache_bytes;
     out_printf(o, ",\"cores\":%ld,\"threads_used\":%lld", sysconf(_SC_NPROCESSORS_ONLN), (long long)d->threads);
     out_printf(o, ",\"cache_bytes\":[%.0f,%.0f,%.0f]", cache[0], cache[1], cache[2]);
-    if (find_line("/proc/meminfo", "MemTotal:", text, sizeof text))
+    if (processor_find("/proc/meminfo", "MemTotal:", text, sizeof text))
         out_printf(o, ",\"memory_bytes\":%.0f", strtod(text, NULL) * 0x1p10);
     device_put(o, "vendor", first_line("/sys/class/dmi/id/sys_vendor", text, sizeof text));
     if (uname(&u) == 0) {
@@ -94,7 +72,7 @@ enum err_code device_identity(struct arena *a, const struct device *d, const cha
                               const char **left_out, struct err *e)
 {
     char cpu[256];
-    processor_name(cpu, sizeof cpu);
+    processor_name("/proc/cpuinfo", cpu, sizeof cpu);
     *name =
         d->team ? arena_printf(a, "%s, %lld threads", cpu, (long long)d->threads) : arena_strndup(a, cpu, strlen(cpu));
     *text = identity(a, d, cpu, e);

@@ -59,6 +59,8 @@ static void turn(const struct team *t, size_t *turns)
 {
 #if defined(__x86_64__) || defined(__i386__)
     _mm_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
 #endif
     if (++*turns < t->turns) return;
     (void)nanosleep(&(struct timespec){.tv_nsec = 20000}, NULL);
