@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calc/serve/steady.h"
+#include "calc/serve/steady_batches.h"
+#include "calc/serve/steady_chain.h"
 
 /* ---- configurations ---- */
 
@@ -220,7 +221,7 @@ static void test_against_simulator(void **state)
     static const struct {
         enum simulate_policy policy;
         double tpot, tpot_half, ttft, rate;
-    } WANTED[] = {{SIMULATE_CHUNKED, 1, .9, .98, 1}, {SIMULATE_FCFS, 1, .86, 1, 1}, {SIMULATE_STATIC, 1, .98, 1, 1}};
+    } WANTED[] = {{SIMULATE_CHUNKED, 1, .96, 1, 1}, {SIMULATE_FCFS, 1, .9, 1, 1}, {SIMULATE_STATIC, 1, .98, 1, 1}};
     const int n = configurations(16);
     for (size_t p = 0; p < sizeof WANTED / sizeof WANTED[0]; p++) {
         struct score k = {0};
@@ -649,6 +650,130 @@ static void test_turns(void **state)
     arena_close(c.arena);
 }
 
+/* Poisson many, by gaps. */
+static int come(uint64_t *s, double count)
+{
+    int n = 0;
+    for (double at = -log1p(-uniform(s)); at < count; at -= log1p(-uniform(s))) n++;
+    return n;
+}
+
+/* A chain against a queue of whole prompts, step by step: time of a step, seconds of the first seven of an answer, what
+ * waits behind nothing, others that begin with one, and the first tokens of those who come in a step. */
+static void test_chain(void **state)
+{
+    (void)state;
+    enum { STEPS = 200000, AFTER = 7, QUEUE = 256 };
+    static const struct {
+        const char *prompt, *output;
+        int64_t budget;
+        double load;
+    } CASES[] = {{"1709", "53", 1103, .6}, {"307", "41", 2003, .7}, {"exponential:907", "67", 811, .5}};
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        static struct steady_chain c;
+        static struct steady_histogram h;
+        static double step_s[STEPS + AFTER];
+        static unsigned char begun[STEPS + AFTER];
+        struct config k;
+        struct err e = {0};
+        open_fixed(&k, SIMULATE_CHUNKED, CASES[i].prompt, CASES[i].output);
+        k.steady.budget_tokens = CASES[i].budget;
+        must(steady_times_open(k.arena, &k.steady, &k.steady.times, &e), &e);
+        struct steady_times *t = k.steady.times;
+        struct steady_replica r = {.s = &k.steady, .times = t, .arrival_cv2 = 1, .prompts_frac = 1};
+        const double n = 11, room = (double)CASES[i].budget - n, full_s = steady_times_step_s(t, n, room);
+        const double rate = CASES[i].load * room / (full_s * k.lengths.prompt_tokens);
+        const bool fixed = CASES[i].prompt[0] != 'e';
+        steady_chain_open(&r, rate, n, n, false, &c);
+        steady_histogram_clear(&h);
+        steady_chain_first(&c, &k.lengths, 0, 1, &h);
+        double queue[QUEUE], came_s[QUEUE], sum_s = 0, first_s = 0, firsts = 0, clear = 0;
+        int waiting = 0;
+        uint64_t seed = 77 + i;
+        for (int q = 0; q < 10; q++) (void)uniform(&seed);
+        for (size_t step = 0; step < STEPS + AFTER; step++) {
+            double left = room, tokens = 0;
+            int done = 0;
+            for (int q = 0; q < waiting && left > 0; q++) {
+                const double piece = fmin(queue[q], left);
+                left -= piece;
+                tokens += piece;
+                queue[q] -= piece;
+                done += !(queue[q] > 0);
+            }
+            step_s[step] = steady_times_step_s(t, n, tokens);
+            for (int q = 0; q < done; q++) first_s += sum_s + step_s[step] - came_s[q];
+            firsts += done;
+            waiting -= done;
+            for (int q = 0; q < waiting; q++) {
+                queue[q] = queue[q + done];
+                came_s[q] = came_s[q + done];
+            }
+            const int more = come(&seed, rate * step_s[step]);
+            assert_true(waiting + more < QUEUE);
+            for (int q = 0; q < more; q++, waiting++) {
+                queue[waiting] = fixed ? k.lengths.prompt_tokens : -k.lengths.prompt_tokens * log1p(-uniform(&seed));
+                came_s[waiting] = sum_s + step_s[step] * uniform(&seed);
+            }
+            sum_s += step_s[step];
+            begun[step] = (unsigned char)done;
+            clear += waiting == 0 ? done : 0;
+        }
+        double seven_s = 0, others = 0, beside = 0, all = 0;
+        for (size_t step = 0; step < STEPS; step++) {
+            all += begun[step];
+            beside += begun[step] * (begun[step] - 1);
+            for (size_t a = 1; a <= AFTER && begun[step]; a++) {
+                seven_s += begun[step] * step_s[step + a];
+                others += begun[step] * begun[step + a];
+            }
+        }
+        double later = AFTER * c.begin;
+        for (int a = 1; a <= AFTER && a <= c.known; a++) later += c.more[a];
+        near_to(c.mean_s, sum_s / (STEPS + AFTER), .02, "a step");
+        near_to(c.begin, all / STEPS, .02, "begin in a step");
+        near_to(steady_chain_sum_s(&c, AFTER), seven_s / all, .04, "seven steps");
+        near_to(c.entry[0], clear / firsts, .1, "nothing behind it");
+        near_to(1 + c.with, 1 + beside / all, .1, "begin with it");
+        near_to(1 + later, 1 + others / all, .12, "begin later");
+        near_to(h.sum / h.total, first_s / firsts, .04, "first token");
+        arena_close(k.arena);
+    }
+}
+
+/* Static batches of answers of 17 or 61 tokens, either as likely, prompts of 47: of 8 blocks of 16 tokens a sequence
+ * has 4 or 7, so that three short ones fit into 15 blocks and two of whatever length. A batch begins with a long one
+ * with the chance q. Of short ones it has three with the chance 1/4, and ends with the same for a long one, which
+ * begins the next: q = (1 - x)/2 + x, x = (1 - q)/4, that is q = 5/9, and E[N] = 2 + (1 - q)/4 = 19/9. */
+static void test_turns_of(void **state)
+{
+    (void)state;
+    struct config c;
+    struct err e = {0};
+    struct workload w;
+    struct workload_spec spec = {.rate_per_s = 1, .requests = 4000, .turns = 1, .samples = 1, .seed = 3};
+    open_fixed(&c, SIMULATE_STATIC, "47", "17");
+    must(workload_length_parse(c.arena, "47", &spec.prompt, &e), &e);
+    must(workload_length_parse(c.arena, "17", &spec.output, &e), &e);
+    must(workload_make(c.arena, &spec, &w, &e), &e);
+    for (size_t i = 1; i < w.n; i += 2) w.request[i].output_tokens = 61;
+    must(steady_lengths_of_work(c.arena, &w, 0, &c.lengths, &e), &e);
+    c.steady.blocks = 15;
+    struct steady_batches b = {.s = &c.steady};
+    struct steady_turns x;
+    double below = 0;
+    must(mix_open(c.arena, c.plan, &b.x, &e), &e);
+    for (size_t q = 0; q < STEADY_QUANTILES; q++) {
+        double part;
+        (void)steady_quantile(q, &part);
+        below += part;
+        b.log_below[q] = log(fmin(below, 1));
+    }
+    steady_turns_of(&b, 2, 256, &x);
+    near_to(x.number, 19. / 9, .02, "two, or three short ones");
+    arena_close(c.arena);
+}
+
 /* Single tokens of fixed prompts under fcfs, one at a time: M/D/1 by Pollaczek-Khinchine. */
 static void test_prompts_alone(void **state)
 {
@@ -930,6 +1055,8 @@ int main(void)
         cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_fronts),
         cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_turns_of),
+        cmocka_unit_test(test_chain),
         cmocka_unit_test(test_prompts_alone),
         cmocka_unit_test(test_goodput),
         cmocka_unit_test(test_lengths),

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "calc/serve/steady_parts.h"
+#include "calc/serve/steady_chain.h"
 
 const char *steady_limit_name(enum steady_limit by)
 {
@@ -142,7 +142,19 @@ void steady_tell_of(struct steady_replica *r, const struct steady_histogram *ttf
     o->ttft_s = steady_histogram_spread(ttft);
     o->tpot_s = steady_histogram_spread(tpot);
     const double token = l->drafted.inverse > 0 ? l->drafted.inverse : 1;
-    if (tpot->total > 0)
+    if (r->chain && tpot->total > 0) {
+        double all_s = 0, several = 0, inverse = 0, part;
+        for (size_t i = 0; i < STEADY_QUANTILES; i++) {
+            const double m = l->output_at[i] - 1;
+            (void)steady_quantile(i, &part);
+            if (!(m > 0)) continue;
+            several += part;
+            inverse += part / m;
+            all_s += part * steady_chain_sum_s(r->chain, m) / m;
+        }
+        all_s += (l->inverse * several - inverse) * (steady_chain_sum_s(r->chain, 1) - r->chain->mean_s);
+        o->tpot_s.mean = token * r->scale * all_s / several;
+    } else if (tpot->total > 0)
         o->tpot_s.mean = token * (r->token_s + r->flow.extra_s * (l->inverse - (1 - l->single_frac) / l->steps));
     o->latency_s = latency_of(r, ttft, &sum);
     o->rate_per_s = r->rate_per_s * replicas;

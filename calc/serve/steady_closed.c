@@ -197,8 +197,11 @@ static double pieces_s(struct cycle *c)
         c->prefill_s = c->n / some * x.seconds;
         return c->prefill_s + (l->steps + x.steps - c->steps) * steady_times_step_s(t, c->n, 0);
     }
+    /* where a whole one fits, one that was cut when they all came ends later, and the next of its client's is whole: so
+     * many as fit whole beside those that decode are together from then on */
+    const double whole = floor(fmax(budget - c->n, 0) / fmax(prompt - 1, 1) + 1e-9);
     while (done < all - 1e-6) {
-        const double x = fmin(budget - begun, all - done);
+        const double x = fmin(whole >= 1 ? whole * prompt : budget - begun, all - done);
         if (c->steps + 1 > period || !(x > 0)) return 0;
         done += x;
         const double now = fmin(floor(done / prompt + 1e-6), c->n),

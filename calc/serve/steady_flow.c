@@ -164,6 +164,7 @@ static double between_of(struct steady_times *t, struct steady_flow *f, double p
     const double a0 = (a1 * u + B * B * (u + u * u)) / ends;
     const double square = a0 * begins + a1 * g + B * B * (g + g * g);
     f->mates = fmax(square / x - x - 1, 0);
+    f->between_s2 = f->each_s * f->each_s * fmax(square - x * x + x * (spread - 1), 0);
     /* Prompts after one's own, before the first step that decodes, against those before each later one. */
     const double At_s = fmax(rho * f->decode_s / (1 - rho) - beta_s * B * g, 0) / begins;
     /* others that come while one waits for the step in progress are in its own step, where they fit */

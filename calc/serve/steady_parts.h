@@ -38,6 +38,8 @@ struct steady_group {
     double tokens, weight, cached;
 };
 
+struct steady_chain;
+
 /* Step times on a grid of sequences that decode and prompt tokens beside them, each with the mean sums of the lengths;
  * filled as they are asked for. */
 struct steady_times {
@@ -58,7 +60,8 @@ struct steady_times {
     double *decode_s;                   /* [STEADY_N_KNOTS] */
     double (*prompt_s)[STEADY_X_KNOTS]; /* [STEADY_N_KNOTS], beyond the former */
     double n_knot[STEADY_N_KNOTS], x_knot[STEADY_X_KNOTS];
-    struct { /* where it saturates, of limits that were asked before; rate_per_s 0: none */
+    struct steady_chain *chain; /* [2]: when somebody decodes, and when nobody does; NULL: not in pieces */
+    struct {                    /* where it saturates, of limits that were asked before; rate_per_s 0: none */
         int64_t max_seqs, blocks, block_tokens;
         double watermark_frac, rate_per_s, most, places, again_frac;
         bool together; /* all at once */
@@ -100,6 +103,7 @@ struct steady_flow {
     double extra_s;               /* and once for each that decodes: prompts that came while its own was computed */
     double each_s;                /* that a prompt adds to its steps */
     double left_frac, left_steps; /* of time a full step leaves prompt tokens over; how many, in steps, on average */
+    double between_s2;            /* variance of the seconds of prompts between two decode steps; 0: not known */
     double mates;                 /* others that begin to decode together with one */
     double seen_s;                /* a step as who arrives finds it: the mean of squares over the mean */
     double last_cv2;              /* of a batch's last steps: variance over square of the mean */
@@ -139,20 +143,22 @@ struct steady_replica {
     const struct steady_setup *s;
     struct steady_times *times;
     double rate_per_s, arrival_cv2;
-    double others_frac;             /* closed: of the rate, what comes of other clients; 1 */
-    double prompts_frac;            /* of the rate, whose prompts are computed here; 1, or 0 */
-    bool at_ends;                   /* requests come when a step ends, as they follow an answer at once */
-    double later_s;                 /* disaggregated: between the first token and decoding */
-    double most_per_s;              /* the rate at which it saturates */
-    double most;                    /* sequences that may decode at a time */
-    double places;                  /* of them and of those with a prompt to compute */
-    enum steady_limit by;           /* what makes it so */
-    double again_frac;              /* prompts computed anew, of those computed, where it saturates */
-    double decoding, square;        /* mean and mean square of those that decode */
-    double token_s;                 /* of a step to one that decodes */
-    double slope_s;                 /* by which it grows with one more */
-    double idle_frac;               /* of time in which nobody decodes */
-    double wait_frac, wait_s;       /* requests that wait for a place; on average of all */
+    double others_frac;                       /* closed: of the rate, what comes of other clients; 1 */
+    double prompts_frac;                      /* of the rate, whose prompts are computed here; 1, or 0 */
+    bool at_ends;                             /* requests come when a step ends, as they follow an answer at once */
+    double later_s;                           /* disaggregated: between the first token and decoding */
+    double most_per_s;                        /* the rate at which it saturates */
+    double most;                              /* sequences that may decode at a time */
+    double places;                            /* of them and of those with a prompt to compute */
+    enum steady_limit by;                     /* what makes it so */
+    double again_frac;                        /* prompts computed anew, of those computed, where it saturates */
+    double decoding, square;                  /* mean and mean square of those that decode */
+    double token_s;                           /* of a step to one that decodes */
+    double slope_s;                           /* by which it grows with one more */
+    double idle_frac;                         /* of time in which nobody decodes */
+    double wait_frac, wait_s;                 /* requests that wait for a place; on average of all */
+    struct steady_chain *chain, *alone_chain; /* pieces at a rate: prompts that wait, at these; NULL: not */
+    double scale;                             /* of their sums of steps */
     struct steady_flow flow, alone; /* at the mean of those that decode when somebody does; when nobody does */
 };
 

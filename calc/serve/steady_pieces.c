@@ -12,7 +12,7 @@ enum {
     OVERS = 56,    /* points of what is left over; not a unit */
     ALONE = 9,     /* places of a prompt in its group */
     PLACES = 3,    /* of a group of prompts, between those of its neighbours */
-    POINTS = 2048, /* not a unit */
+    POINTS = 6144, /* not a unit */
 };
 
 /* ---- sums of prompts ---- */
@@ -287,9 +287,17 @@ static void see_over(struct points *p, struct steady_replica *r, const struct ov
                 const double place = (u + .5) / places, tokens = steady_group_at(t, i, k < 0 ? place : .5);
                 const double ahead = x->tokens + others * place;
                 const double steps = fmax(ceil((ahead + tokens) / x->room - 1e-9), 1);
-                const double last = x->tokens + others + tokens + (steps - 1) * (later - x->room);
-                put(p, (steps - 1) * full_s + steady_times_step_s(t, x->decoding, fmin(last, x->room)),
-                    weight * t->group[i].weight * w / places);
+                const double own = x->tokens + others + tokens - (steps - 1) * x->room,
+                             part = weight * t->group[i].weight * w / places;
+                /* what comes later is nothing, or little or much of its last step */
+                const double behind = (steps - 1) * x->comes, nothing = exp(-behind), some = 1 - nothing;
+                const double before_s = (steps - 1) * full_s;
+                put(p, before_s + steady_times_step_s(t, x->decoding, fmin(own, x->room)), part * nothing);
+                if (!(part * some > 1e-8)) continue;
+                const double more = (steps - 1) * later / some;
+                put(p, before_s + steady_times_step_s(t, x->decoding, fmin(own + .5 * more, x->room)), part * some / 2);
+                put(p, before_s + steady_times_step_s(t, x->decoding, fmin(own + 1.5 * more, x->room)),
+                    part * some / 2);
             }
 }
 

@@ -1,7 +1,7 @@
 /* steady_replica -- how many decode, and how many at most, on one replica; of steady_parts.h. */
 #include <math.h>
 
-#include "calc/serve/steady_parts.h"
+#include "calc/serve/steady_chain.h"
 
 /* ---- saturation ---- */
 
@@ -172,12 +172,41 @@ struct tokens {
     double part[24], mates[24];
 };
 
+/* A chain at a power of four of sequences; at others half of both sides, where those are near to each other. */
+static void look_at_chain(struct tokens *k, int i)
+{
+    struct steady_replica *r = k->r;
+    struct steady_times *t = r->times;
+    const struct steady_lengths *l = r->s->lengths;
+    const double n = exp2(i), rate = k->rate_per_s * r->prompts_frac, room = fmax(t->budget_tokens - t->rows * n, 1);
+    if (i % 2) {
+        if (isnan(k->part[i - 1])) look_at_chain(k, i - 1);
+        if (isnan(k->part[i + 1])) look_at_chain(k, i + 1);
+        k->part[i] = (k->part[i - 1] + k->part[i + 1]) / 2;
+        k->mates[i] = (k->mates[i - 1] + k->mates[i + 1]) / 2;
+        if (fabs(k->part[i + 1] - k->part[i - 1]) < .1 * k->part[i]) return;
+    }
+    const double full_s = steady_times_step_s(t, n, room);
+    k->part[i] = steady_times_step_s(t, n, 0) / full_s; /* full steps, where prompts come faster than those take them */
+    k->mates[i] = 0;
+    if (rate * full_s * l->prompt_tokens > .99 * room) return;
+    steady_chain_open(r, rate, n, n, true, r->chain);
+    k->part[i] = r->chain->step_s[0] * l->steps / steady_chain_answer_s(r->chain, l);
+    k->mates[i] = steady_chain_mates(r->chain, l->steps);
+}
+
 static double part_at(struct tokens *k, int i)
 {
-    if (isnan(k->part[i])) {
+    if (!isnan(k->part[i])) return k->part[i];
+    if (k->r->chain) {
+        look_at_chain(k, i);
+    } else {
         struct steady_flow f;
         steady_flow_solve(k->r->times, k->rate_per_s * k->r->prompts_frac, k->r->arrival_cv2, exp2(i), &f);
-        k->part[i] = f.decode_s / token_of(k->r, &f);
+        if (!k->r->times->beside && k->r->prompts_frac > 0 && f.stable)
+            steady_chain_between(k->r, k->rate_per_s * k->r->prompts_frac, exp2(i), &f);
+        /* while prompts are between decode steps nobody goes on, so that what is paid once is no part of a step */
+        k->part[i] = f.decode_s / (k->r->times->beside ? token_of(k->r, &f) : fmax(f.token_s, f.decode_s));
         k->mates[i] = f.mates;
     }
     return k->part[i];
@@ -263,6 +292,18 @@ static void walk(struct tokens *k, double near, double bunch, double most, struc
 static double near_mean(struct tokens *k, double most)
 {
     double low = 0, high = floor(most);
+    if (k->r->chain && high > 16) { /* a fluid's number, so that few numbers are looked at */
+        struct steady_times *t = k->r->times;
+        const struct steady_lengths *l = k->r->s->lengths;
+        double n = 1;
+        for (int i = 0; i < 4; i++) {
+            const double room = fmax(t->budget_tokens - t->rows * n, 1), decode_s = steady_times_step_s(t, n, 0);
+            const double adds = k->rate_per_s * l->prompt_tokens / room * (steady_times_step_s(t, n, room) - decode_s);
+            n = adds < .95 ? fmin(k->rate_per_s * l->steps * decode_s / (1 - adds), high) : high;
+        }
+        const double most_likely = floor(2 * n + 8);
+        if (most_likely < high && come_at(k, most_likely) <= most_likely) high = most_likely;
+    }
     while (low + 1 < high) {
         const double n = floor((low + high) / 2);
         if (come_at(k, n) > n)
@@ -276,6 +317,8 @@ static double near_mean(struct tokens *k, double most)
 static void see_flows(struct steady_replica *r, double n)
 {
     steady_flow_solve(r->times, r->rate_per_s * r->others_frac * r->prompts_frac, r->arrival_cv2, fmax(n, 1), &r->flow);
+    if (!r->times->beside && r->prompts_frac > 0 && !r->at_ends && r->flow.stable)
+        steady_chain_between(r, r->rate_per_s * r->others_frac * r->prompts_frac, fmax(n, 1), &r->flow);
     steady_flow_solve(r->times, r->rate_per_s * r->others_frac * r->prompts_frac, r->arrival_cv2, 0, &r->alone);
 }
 
@@ -305,6 +348,7 @@ void steady_open_solve(struct steady_replica *r)
     start(&k, r, r->rate_per_s);
     /* Between decode steps prompts come in bunches: others that begin with one, as long as both are there. */
     const bool bunched = a > 0 && r->prompts_frac > 0;
+    r->chain = r->times->beside && bunched ? r->times->chain : NULL;
     const double kept = bunched ? kept_together(l) : 0;
     if (a > 0) {
         const double near = near_mean(&k, r->most);
@@ -316,11 +360,33 @@ void steady_open_solve(struct steady_replica *r)
     if (bunched && !r->times->beside) /* nobody comes in as many steps as the longer of two answers has */
         r->idle_frac = exp(-a * (2 - kept) * steady_times_step_s(r->times, fmax(r->decoding, 1), 0));
     r->token_s = a > 0 ? r->decoding / a : (double)NAN;
+    const double in_steps = r->decoding;
     r->slope_s = a > 0 ? fmax(token_at(&k, r->decoding + 2) - token_at(&k, r->decoding + 1), 0) : 0;
     const double cv2 = l->steps > 0 ? l->steps_square / (l->steps * l->steps) - 1 : 0;
     r->wait_frac = c.full / c.total;
     r->wait_s = c.wait / c.total / r->rate_per_s * (r->arrival_cv2 + cv2) / 2;
     see_flows(r, r->decoding / (1 - fmin(r->idle_frac, .999)));
+    if (bunched && !r->times->beside && r->flow.stable) {
+        r->token_s = fmax(r->token_s + r->flow.extra_s * (1 - l->single_frac) / l->steps, r->flow.decode_s);
+        r->decoding = a * r->token_s;
+        r->square *= r->decoding / in_steps;
+    }
+    if (r->chain) {
+        const double rate = r->rate_per_s * r->prompts_frac, n = fmax(r->decoding / (1 - fmin(r->idle_frac, .999)), 1);
+        r->alone_chain = r->chain + 1;
+        steady_chain_open(r, rate, n, n, false, r->chain);
+        r->scale = r->token_s * l->steps / steady_chain_answer_s(r->chain, l);
+        const double still = 1 + (n - 1) * r->chain->still_frac; /* itself, and others */
+        if (steady_times_step_s(r->times, still, 0) < .99 * r->chain->step_s[0]) {
+            steady_chain_open(r, rate, n, still, false, r->chain);
+            r->token_s = r->scale * steady_chain_answer_s(r->chain, l) / l->steps;
+            const double before = r->decoding;
+            r->decoding = a * r->token_s;
+            r->square *= r->decoding / before;
+        }
+        steady_chain_squares(r->chain);
+        if (r->idle_frac > 1e-4) steady_chain_open(r, rate, 0, 0, false, r->alone_chain);
+    }
 }
 
 /* ---- closed ---- */

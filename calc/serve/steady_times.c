@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "calc/serve/steady_parts.h"
+#include "calc/serve/steady_chain.h"
 
 enum { ONES = 8, PER_OCTAVE = 4 };
 
@@ -121,6 +121,7 @@ enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, s
         add_prompt(&t->prompt, t->group[i].weight / tokens, t->group[i].tokens, t->group[i].cached,
                    t->pieces ? t->budget_tokens : (double)INFINITY);
     TRY(open_tables(a, s->times, t, e));
+    if (!(t->chain = arena_array(a, 2, sizeof *t->chain))) return err_nomem(e);
     *out = t;
     return ERR_OK;
 }

@@ -1,7 +1,7 @@
 /* steady_ttft -- what requests see of a replica at equilibrium; of steady_parts.h. */
 #include <math.h>
 
-#include "calc/serve/steady_parts.h"
+#include "calc/serve/steady_chain.h"
 
 /* Middles of equal parts of an exponential distribution of mean 1, and of a normal one. */
 static const double EXPONENTIAL[] = {.137, .471, .981, 2.411};
@@ -137,6 +137,13 @@ void steady_ttft(struct steady_replica *r, struct steady_histogram *h)
     find_prompts(&x);
     steady_histogram_clear(h);
     const double waits = r->wait_s > 0 ? r->wait_frac : 0;
+    if (r->chain) {
+        if (r->idle_frac > 1e-4) steady_chain_first(r->alone_chain, l, 0, r->idle_frac * (1 - waits), h);
+        steady_chain_first(r->chain, l, 0, (1 - r->idle_frac) * (1 - waits), h);
+        for (int k = 0; k < WAITS && waits > 0; k++)
+            steady_chain_first(r->chain, l, r->wait_s / waits * EXPONENTIAL[k], waits / WAITS, h);
+        return;
+    }
     find_flow(&x, &r->alone, r->idle_frac * (1 - waits), 0);
     find_flow(&x, &r->flow, (1 - r->idle_frac) * (1 - waits), 0);
     for (int k = 0; k < WAITS && waits > 0; k++)
@@ -147,6 +154,10 @@ void steady_ttft(struct steady_replica *r, struct steady_histogram *h)
  */
 void steady_tpot(struct steady_replica *r, struct steady_histogram *h)
 {
+    if (r->chain) {
+        steady_chain_tokens(r, h);
+        return;
+    }
     const struct steady_lengths *l = r->s->lengths;
     const struct steady_flow *f = &r->flow;
     const double common = r->token_s - f->extra_s * (1 - l->single_frac) / l->steps;
@@ -160,8 +171,14 @@ void steady_tpot(struct steady_replica *r, struct steady_histogram *h)
         const double smooth = y > 1e-3 ? 2 * (y - 1 + exp(-y)) / (y * y) : 1;
         const double mean = fmax(common + f->extra_s / steps, f->decode_s), more_s = (mean - f->decode_s) * steps;
         const double prompts = f->each_s > 0 ? more_s / f->each_s : 0; /* that fall into its steps */
-        const double none = exp(-prompts), some = fmax(1 - none, 1e-9), at = (mean - f->decode_s) / some;
-        const double variance = prompts * f->each_s * f->each_s * spread / (steps * steps),
+        double events = prompts, squares_s2 = prompts * f->each_s * f->each_s * spread;
+        if (f->between_s2 > 0) { /* in busy periods, which begin with those that come in its steps and its prompt's */
+            const double window_s = f->decode_s * (steps - 1) + f->own_s;
+            events = f->rate_per_s * window_s;
+            squares_s2 = window_s / f->decode_s * f->between_s2;
+        }
+        const double none = exp(-events), some = fmax(1 - none, 1e-9), at = (mean - f->decode_s) / some;
+        const double variance = squares_s2 / (steps * steps),
                      s2 = log1p(fmax((variance + at * at * some * some) / some / fmax(at * at, 1e-30) - 1, 0));
         /* a request's tokens take more or fewer steps, as its drafts are kept: that spreads its mean too */
         const double stride = l->node[i].stride > 0 ? l->node[i].stride : 1;

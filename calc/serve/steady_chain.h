@@ -1,0 +1,86 @@
+/* steady_chain -- prompt tokens that wait at the beginning of each step, as a Markov chain:
+ *
+ *     W' = max(W - room, 0) + what comes in the step            (Lindley 1952)
+ *
+ * of steps that take as long as what is in them, Poisson many prompts in each. From it come who is found and what is
+ * left behind (first tokens), and the steps of an answer that begins behind some of it (tokens). MODEL.md "Steady
+ * state". Source: Lindley, Proc. Camb. Phil. Soc. 48, 1952; Grassmann, Taksar, Heyman, Operations Research 33, 1985;
+ * Wolff, Operations Research 30, 1982. */
+#ifndef RIDGE_SERVE_STEADY_CHAIN_H
+#define RIDGE_SERVE_STEADY_CHAIN_H
+
+#include "calc/serve/steady_parts.h"
+
+enum { STEADY_CHAIN_STATES = 64, STEADY_CHAIN_ONES = 16, STEADY_CHAIN_STEPS = 65 }; /* not a unit */
+
+struct steady_chain {
+    struct steady_times *times;
+    double rate, arrival_cv2;
+    double decoding; /* sequences; 0: nobody, so that without prompts there is no step either */
+    double beside;   /* of them beside prompts: all, or none */
+    double still;    /* sequences of a step without prompts, which are fewer than those of any */
+    double room, gap, prompt_tokens, prompt_square, full_s;
+    double even; /* how much of one length prompts are: 1 of one, 0 of exponential ones */
+    int n, full; /* states; the one of a room's tokens */
+    int fine;    /* by how many a step goes down at most */
+    int ones;    /* prompts, in parts of all */
+    double one_tokens[STEADY_CHAIN_ONES], one_part[STEADY_CHAIN_ONES];
+    double tokens[STEADY_CHAIN_STATES], step_s[STEADY_CHAIN_STATES], part[STEADY_CHAIN_STATES]; /* part: of steps */
+    double to[STEADY_CHAIN_STATES][STEADY_CHAIN_STATES];
+    int least[STEADY_CHAIN_STATES], last[STEADY_CHAIN_STATES]; /* of `to`, above 0 */
+    double mean_s;                                             /* of a step */
+    double done[STEADY_CHAIN_STATES];                          /* prompts, in a step of that state */
+    double begin;                                              /* the same, of any step */
+    double with;                                               /* others, in a step in which one is done */
+    double entry[STEADY_CHAIN_STATES]; /* what waits in the first step of an answer, parts of them */
+    int known;
+    double sum_s[STEADY_CHAIN_STEPS]; /* so many steps from there on, on average */
+    double more[STEADY_CHAIN_STEPS];  /* prompts that are done so many steps later, above those of any step */
+    double still_frac;                /* sequences of a step without prompts, of those at any time */
+    /* means and variances of steps where nothing waits behind it at first, and where something does */
+    double clear_s[STEADY_CHAIN_STEPS], clear_s2[STEADY_CHAIN_STEPS];
+    double behind_s[STEADY_CHAIN_STEPS], behind_s2[STEADY_CHAIN_STEPS];
+};
+
+/* Tokens of the prompts that come in a time in which `count` do on average: none, one, or a lognormal sum of several
+ * with the mean and the square that are left. */
+enum { STEADY_CHAIN_SUMS = 1 + STEADY_CHAIN_ONES + 5 };
+struct steady_chain_sum {
+    int n;
+    double tokens[STEADY_CHAIN_SUMS], weight[STEADY_CHAIN_SUMS];
+};
+struct steady_chain_sum steady_chain_come(const struct steady_chain *c, double count);
+
+/* steady_chain_prompts -- in parts of at most so much of all, smaller ones where the longest are; their number. */
+int steady_chain_prompts(const struct steady_lengths *l, double most, int room, double *tokens, double *part);
+
+/* steady_chain_open -- at a rate of prompts, of so many that decode; coarse: for numbers that are looked at on the way.
+ * Cost: 10 to 30 us. steady_chain_squares -- and variances. */
+void steady_chain_open(struct steady_replica *r, double rate_per_s, double decoding, double still, bool coarse,
+                       struct steady_chain *c);
+void steady_chain_squares(struct steady_chain *c);
+
+/* steady_chain_first -- first tokens, `weight` of all, after a wait for a place. */
+void steady_chain_first(const struct steady_chain *c, const struct steady_lengths *l, double wait_s, double weight,
+                        struct steady_histogram *h);
+
+/* steady_chain_sum_s -- of m steps of an answer. steady_chain_answer_s -- of all of an answer's, on average.
+ * steady_chain_parts -- where nothing waits behind it at first, and where something does. */
+struct steady_chain_part {
+    double weight, mean_s, variance_s2;
+};
+double steady_chain_sum_s(const struct steady_chain *c, double m);
+double steady_chain_answer_s(const struct steady_chain *c, const struct steady_lengths *l);
+void steady_chain_parts(const struct steady_chain *c, double m, struct steady_chain_part part[2]);
+
+/* steady_chain_mates -- others that are there with one in its `steps`, above those of any time. */
+double steady_chain_mates(const struct steady_chain *c, double steps);
+
+/* steady_chain_between -- whole prompts between decode steps of n: busy_frac, token_s and extra_s of a flow, where a
+ * step has many. */
+void steady_chain_between(struct steady_replica *r, double rate_per_s, double n, struct steady_flow *f);
+
+/* steady_chain_tokens -- the distribution of TPOT of r->chain, with squares. */
+void steady_chain_tokens(struct steady_replica *r, struct steady_histogram *h);
+
+#endif

@@ -1,0 +1,108 @@
+/* steady_chain_tokens -- the steps of answers of a chain; of steady_chain.h. */
+#include <math.h>
+#include <string.h>
+
+#include "calc/serve/steady_chain.h"
+
+/* Means and variances of m steps from there on, of who begins with nothing behind it and of who does not. */
+void steady_chain_squares(struct steady_chain *c)
+{
+    double v[STEADY_CHAIN_STATES] = {0}, s[STEADY_CHAIN_STATES] = {0};
+    const double none = c->entry[0], some = fmax(1 - none, 1e-12);
+    for (int m = 1; m <= c->known; m++) {
+        double nv[STEADY_CHAIN_STATES] = {0}, ns[STEADY_CHAIN_STATES] = {0}, mean = 0, square = 0;
+        for (int i = 0; i < c->n; i++) {
+            double pv = 0, ps = 0;
+            for (int j = c->least[i]; j <= c->last[i]; j++) {
+                pv += c->to[i][j] * v[j];
+                ps += c->to[i][j] * s[j];
+            }
+            nv[i] = c->step_s[i] + pv;
+            ns[i] = c->step_s[i] * c->step_s[i] + 2 * c->step_s[i] * pv + ps;
+            mean += i > 0 ? c->entry[i] / some * nv[i] : 0;
+            square += i > 0 ? c->entry[i] / some * ns[i] : 0;
+        }
+        memcpy(v, nv, sizeof v);
+        memcpy(s, ns, sizeof s);
+        c->clear_s[m] = v[0];
+        c->clear_s2[m] = fmax(s[0] - v[0] * v[0], 0);
+        c->behind_s[m] = mean;
+        c->behind_s2[m] = fmax(square - mean * mean, 0);
+    }
+}
+
+static double at_steps(const double *of, int known, double m, double slope)
+{
+    if (!(m > 0)) return 0;
+    if (m >= known) return of[known] + (m - known) * slope;
+    const int i = (int)m;
+    return of[i] + (m - i) * (of[i + 1] - of[i]);
+}
+
+void steady_chain_parts(const struct steady_chain *c, double m, struct steady_chain_part part[2])
+{
+    const int k = c->known;
+    part[0].weight = c->entry[0];
+    part[0].mean_s = at_steps(c->clear_s, k, m, c->mean_s);
+    part[0].variance_s2 = at_steps(c->clear_s2, k, m, c->clear_s2[k] - c->clear_s2[k - 1]);
+    part[1].weight = 1 - c->entry[0];
+    part[1].mean_s = at_steps(c->behind_s, k, m, c->mean_s);
+    part[1].variance_s2 = at_steps(c->behind_s2, k, m, c->behind_s2[k] - c->behind_s2[k - 1]);
+}
+
+/* So much of a distribution, of that mean and variance: none of it below `least`, where `none` of it is, or above
+ * `most`. Lognormal beyond that. */
+static void put_tokens(struct steady_histogram *h, const double *least, double weight, double none, double mean,
+                       double variance, double most)
+{
+    enum { POINTS = 12 };
+    static const double POINT[POINTS] = {-2.2, -1.5, -1.05, -.67, -.32, 0, .32, .67, 1.05, 1.5, 1.95, 2.6};
+    static const double PART[POINTS] = {.036, .08, .108, .13, .128, .12, .118, .108, .08, .052, .025, .015};
+    const double some = fmax(1 - none, 1e-9), at = fmax(mean - least[1], 0) / some;
+    const double s2 = log1p(fmax((variance + at * at * some * some) / some / fmax(at * at, 1e-30) - 1, 0)),
+                 sd = sqrt(s2);
+    double point[POINTS], sum = 0;
+    for (int q = 0; q < POINTS; q++)
+        sum += PART[q] * (point[q] = fmin(at * exp(sd * POINT[q] - s2 / 2), fmax(most - least[1], at)));
+    static const double SIDE[3] = {1. / 6, 2. / 3, 1. / 6};
+    for (int k = 0; k < 3; k++) {
+        if (none > 1e-3) steady_histogram_add(h, least[k], weight * none * SIDE[k]);
+        for (int q = 0; q < POINTS; q++)
+            steady_histogram_add(h, least[k] + (sum > 0 ? point[q] * at / sum : 0), weight * some * SIDE[k] * PART[q]);
+    }
+}
+
+void steady_chain_tokens(struct steady_replica *r, struct steady_histogram *h)
+{
+    const struct steady_lengths *l = r->s->lengths;
+    const struct steady_chain *c = r->chain;
+    const double number = fmax(r->square - r->decoding * r->decoding, 0) * r->slope_s * r->slope_s;
+    const double life = l->steps_square / (2 * l->steps); /* steps of others yet to come */
+    const double stride = l->drafted.inverse > 0 ? 1 / l->drafted.inverse : 1, LEAST = .03;
+    steady_histogram_clear(h);
+    double sum = 0, part = 0;
+    for (size_t i = 0; i < STEADY_QUANTILES; i++) {
+        double one;
+        (void)steady_quantile(i, &one);
+        if (l->output_at[i] > 1) {
+            sum += one * (l->output_at[i] - 1);
+            part += one;
+        }
+        if (!(part > 0) || (part < LEAST && i + 1 < STEADY_QUANTILES)) continue;
+        const double steps = sum / part, y = steps / life;
+        const double smooth = y > 1e-3 ? 2 * (y - 1 + exp(-y)) / (y * y) : 1;
+        struct steady_chain_part x[2];
+        steady_chain_parts(c, steps, x);
+        for (int k = 0; k < 2; k++) {
+            const double mean = r->scale * x[k].mean_s / steps, base_s = fmin(c->step_s[0], mean);
+            const double kept = l->drafted.step_cv2 * mean * mean / steps, away = sqrt(3 * (number * smooth + kept));
+            const double none = k > 0 ? 0 : exp(-c->rate * c->step_s[0] * (steps - 1));
+            const double from = base_s + r->later_s / steps,
+                         least[] = {(from - away) / stride, from / stride, (from + away) / stride};
+            put_tokens(h, least, part * x[k].weight, none, (mean + r->later_s / steps) / stride,
+                       r->scale * r->scale * x[k].variance_s2 / (steps * steps) / (stride * stride),
+                       (c->full_s + r->later_s / steps) / stride);
+        }
+        sum = part = 0;
+    }
+}
