@@ -72,6 +72,7 @@ static const struct option OPTIONS[] = {
     TEXT("steps", 0, "N", NULL, "diffusion models: passes that settle a block, or all tokens (default: one a token)"),
     TEXT("lora", 0, "R[:MODULE,...]", NULL,
          "price a low-rank adapter of rank R on q,v or: q, k, v, o, gate, up, down, all (column lora_bytes)"),
+    LORA_OPTIONS,
     FLAG("no-towers", "serve text alone: image and audio towers are not loaded"),
     {.name = "weights",
      .kind = OPTION_TEXT,

@@ -42,6 +42,7 @@ static const struct option OPTIONS[] = {
     TEXT("activations", "FORMAT", NULL, "format of activations"),
     TEXT("cpu-offload-gb", "N", NULL,
          "GiB of each GPU's weights that stay at the host and are read in every step (vLLM's name)"),
+    LORA_OPTIONS,
     {.name = "trace",
      .kind = OPTION_TEXT,
      .value = "FILE",

@@ -4,8 +4,8 @@
 
 #include "calc/base/table.h"
 #include "calc/cli/layout_options.h"
+#include "calc/cli/lora_options.h"
 #include "calc/cli/option.h"
-#include "calc/cost/lora.h"
 #include "calc/fit/calibrated.h"
 #include "calc/model/model.h"
 #include "calc/serve/pool.h"
@@ -39,6 +39,7 @@ struct estimate_request {
     bool some_diffuse;              /* those are of the diffusion models among several */
     bool towerless;                 /* image towers are not loaded */
     struct lora lora;               /* an adapter that is priced; rank 0 none */
+    struct lora_request adapters;   /* those that are served */
     bool engine;                    /* any engine flag was given */
     bool overlapped;                /* collectives run beside other operators */
     bool simulated;                 /* mixed steps are asked one by one */
@@ -242,7 +243,7 @@ struct estimate_row {
     double stored_bytes, stored_elements; /* NAN without a checkpoint */
     double tower_params, tower_bytes, mtp_params, mtp_weight_bytes;
     double audio_params, audio_bytes, image_tokens, image_token_pixels, audio_tokens; /* tokens: NAN not known */
-    double lora_params, lora_bytes, lora_flops_per_token;
+    double lora_params, lora_bytes, lora_flops_per_token, lora_slot_bytes;
     double passes, tokens_per_pass; /* of a diffusion model; NAN others */
     double offloaded_bytes, prefill_host_s, decode_host_s;
     double weight_bytes, kv_bytes_per_token, kv_bytes_per_token_windowed, kv_bytes_per_token_index,

@@ -197,6 +197,7 @@ enum err_code estimate_request_parse(struct arena *a, const struct option_values
         return err_prepend(e, "--block: ");
     if (option_get(v, "lora") && lora_parse(option_get(v, "lora"), &q.lora, e) != ERR_OK)
         return err_prepend(e, "--lora: ");
+    TRY(lora_options_parse(v, q.lora.rank, &q.adapters, e));
     q.towerless = option_get(v, "no-towers") != NULL;
     q.weights = option_get(v, "weights");
     q.kv = option_get(v, "kv");

@@ -62,6 +62,7 @@ static const struct column COLUMNS[] = {
         "one GPU, all layers and indexers, replicated heads included"),
     ROW(state_bytes_per_sequence, COUNT, BYTES, 0, "state/seq", "constant recurrent state of a sequence"),
     ROW(weight_bytes, COUNT, BYTES, COLUMN_SHOWN, "weights", "stored weights on one GPU"),
+    ROW(lora_slot_bytes, COUNT, BYTES, 0, "slots", "of those, slots of adapters that are served (--max-loras)"),
     ROW(offloaded_bytes, COUNT, BYTES, 0, "at the host", "weights of one GPU that are there and not on it"),
     ROW(tower_bytes, COUNT, BYTES, 0, "tower", "of an image tower on one GPU, in memory; 0 with --no-towers"),
     ROW(audio_bytes, COUNT, BYTES, 0, "audio tower", "of an audio tower on one GPU, in memory; 0 with --no-towers"),
@@ -328,6 +329,17 @@ static enum err_code note_rows(struct arena *a, const struct estimate_request *q
     return c->notes ? ERR_OK : err_nomem(e);
 }
 
+/* Slots of adapters. */
+static enum err_code note_adapters(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
+                                   struct err *e)
+{
+    struct model *m = &c->model;
+    if (m->adapters.slots == 0) return ERR_OK;
+    const char *note = lora_options_note(a, &q->adapters, m, step_adapter_bytes(c->step));
+    m->notes = note ? arena_printf(a, "%s%s%s", m->notes ? m->notes : "", m->notes ? "; " : "", note) : NULL;
+    return m->notes ? ERR_OK : err_nomem(e);
+}
+
 enum err_code estimate_case_open(struct arena *a, const struct estimate_request *q, const char *model, const char *gpu,
                                  struct estimate_case *out, struct err *e)
 {
@@ -338,6 +350,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     if (q->diffusion_block && c->model.diffusion) c->model.block_tokens = q->diffusion_block;
     if (q->what_if) TRY(whatif_apply_all(a, &c->model, q->what_if, e));
     TRY(note_window(a, q, &c->model, e));
+    TRY(lora_options_apply(&q->adapters, &c->model, e));
     if (q->training.tokens > 0) TRY(train_model(q->training.recipe, &c->model, e));
     TRY(open_hw(a, q, gpu, c, e));
     if (q->course) hw_pin_course(&c->hw);
@@ -370,6 +383,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
                                      .offload = c->offload,
                                      .beside_bytes = estimate_tower_bytes(c)};
     TRY(step_compile(a, &setup, &c->step, e));
+    TRY(note_adapters(a, q, c, e));
     if (q->chunk || q->mix_text || q->simulated) {
         struct step_setup mixed = setup;
         if (q->simulated && q->drafting.draft) TRY(estimate_drafting_judged(a, &q->drafting, &mixed.pass_tokens, e));
@@ -486,6 +500,7 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
         .engine_starts = unknown,
         .prefill_host_s = unknown,
         .decode_host_s = unknown,
+        .lora_slot_bytes = step_adapter_bytes(c->step),
         .offloaded_bytes = step_offloaded_bytes(c->step),
         .prefill_s_p10 = unknown,
         .prefill_s_p90 = unknown,
@@ -619,6 +634,7 @@ static void fill_point(const struct estimate_request *q, const struct estimate_c
     r->activation_bytes = v[STEP_activation_bytes];
     r->memory_bytes = v[STEP_memory_bytes];
     r->weight_bytes = v[STEP_weight_bytes];
+    r->lora_slot_bytes = v[STEP_adapter_bytes];
     r->offloaded_bytes = v[STEP_offloaded_bytes];
     if (q->drafting.draft) estimate_drafting_memory(&drafted->point, r);
     r->left_bytes = r->capacity_bytes - r->memory_bytes;

@@ -4,6 +4,7 @@
 
 #include "calc/base/table.h"
 #include "calc/cli/layout_options.h"
+#include "calc/cli/lora_options.h"
 #include "calc/cli/option.h"
 #include "calc/cli/this_cpu.h"
 #include "calc/serve/emit.h"
@@ -59,7 +60,7 @@
         LAYOUT_TEXT("max-num-seqs", "N,...", "16..1024*2", "most sequences of a copy"),                                \
         LAYOUT_TEXT("max-num-batched-tokens", "N,...", "512..8192*2", "most tokens of a step"),                        \
         LAYOUT_TEXT("gpu-memory-utilization", "FRAC", NULL, "part of the GPU that the engine takes (default: 0.9)"),   \
-        LAYOUT_TEXT("tp", "N", NULL, "ranks that split every layer"), LAYOUT_OPTIONS, OFFLOAD_OPTIONS,                 \
+        LAYOUT_TEXT("tp", "N", NULL, "ranks that split every layer"), LAYOUT_OPTIONS, OFFLOAD_OPTIONS, LORA_OPTIONS,   \
         LAYOUT_FLAG("prefix-cache", "of a trace whose prompts share blocks: kept by every copy, and simulated so"),    \
         LAYOUT_TEXT("kv-offloading-size", "N", NULL,                                                                   \
                     "and at the host of a copy, GiB of all its GPUs together (vLLM's name): loaded over --host-link"), \
@@ -96,6 +97,7 @@ enum err_code plan_layouts_run(struct arena *a, const struct option_values *v, e
 struct plan_case {
     const struct option_values *options;
     const char *model, *hub; /* its name, and what an engine loads it by */
+    struct lora_request adapters;
     struct planner_request request;
     struct planner_device *device;
     struct planner_format *format;

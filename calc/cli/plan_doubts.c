@@ -117,6 +117,12 @@ void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, cons
                  c->unverified ? "this plan is not simulated" : "--verify simulates them");
     if (c->unverified) plan_say(o, prefix, "not simulated: %s", c->unverified);
     if (x->estimated) plan_say(o, prefix, "note: nobody measured such a layout; its times are estimates");
+    if (c->adapters.served.slots > 0)
+        plan_say(o, prefix,
+                 "note: weights hold %lld slots for adapters of rank %lld, which %lld alike share; their kernels are "
+                 "not measured",
+                 (long long)c->adapters.served.slots, (long long)c->adapters.served.rank,
+                 (long long)c->adapters.served.among);
     if (!x->estimated && x->layout.dcp > 1 && c->request.fidelity == PLANNER_CALIBRATED)
         plan_say(o, prefix,
                  "note: no server whose ranks share a context was measured: its kernels and collectives are, one by "

@@ -40,6 +40,8 @@ enum err_code plan_command(struct arena *a, const struct plan_case *c, const str
         .draft_wide = c->tree_wide,
         .weights = f->weights,
         .kv = f->kv,
+        .adapters = c->adapters.served,
+        .host_adapters = c->adapters.host,
         .offload_bytes = c->offload.bytes,
         .tier_bytes = c->request.tier_bytes,
         .fp8_on_load = f->weights && strcmp(f->weights, "fp8") == 0};

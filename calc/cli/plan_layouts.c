@@ -105,6 +105,9 @@ static enum err_code open_layouts_model(struct arena *a, const struct option_val
     if (option_get(v, "weights")) TRY(stored_set_all(m, option_get(v, "weights"), e));
     if (option_get(v, "kv")) TRY(stored_set_cache(m, option_get(v, "kv"), e));
     if (option_get(v, "what-if")) TRY(whatif_apply_all(a, m, option_get(v, "what-if"), e));
+    struct lora_request adapters;
+    TRY(lora_options_parse(v, 0, &adapters, e));
+    TRY(lora_options_apply(&adapters, m, e));
     if (m->diffusion) return err_set(e, ERR_USAGE, "%s: layouts of diffusion models are not listed", m->name);
     return ERR_OK;
 }

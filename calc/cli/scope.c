@@ -122,11 +122,13 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
 {
     const struct model_setting *set;
     size_t n;
+    struct lora_request adapters;
     int64_t block = 0, steps = 0;
     const char *name = option_get(v, "model");
     TRY(scope_settings(a, option_get(v, "set"), &set, &n, e));
     if (!name) {
-        static const char *const OF_MODEL[] = {"set", "weights", "kv", "what-if", "layer", "block", "steps"};
+        static const char *const OF_MODEL[] = {"set",   "weights", "kv",    "what-if",
+                                               "layer", "block",   "steps", "max-loras"};
         for (size_t i = 0; i < sizeof OF_MODEL / sizeof OF_MODEL[0]; i++) {
             if (option_get(v, OF_MODEL[i])) return err_set(e, ERR_USAGE, "--%s needs -m", OF_MODEL[i]);
         }
@@ -140,6 +142,8 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     TRY(count_option(v, "steps", 1 << 20, &steps, e));
     TRY(model_set_blocks(&s->model, block, steps, e));
     if (option_get(v, "what-if")) TRY(whatif_apply_all(a, &s->model, option_get(v, "what-if"), e));
+    TRY(lora_options_parse(v, 0, &adapters, e));
+    TRY(lora_options_apply(&adapters, &s->model, e));
     if (s->model.weights_unknown)
         return err_set(e, ERR_INPUT, "%s: %s; state the format with --weights", s->model.source,
                        s->model.weights_unknown);

@@ -4,7 +4,7 @@
 #define RIDGE_CLI_SCOPE_H
 
 #include "calc/base/hash.h"
-#include "calc/cli/option.h"
+#include "calc/cli/lora_options.h"
 #include "calc/cli/this_cpu.h"
 #include "calc/learn/quantity.h"
 #include "calc/sym/parse.h"
@@ -30,7 +30,7 @@
          .value = "CHANGE,...",                                                                                        \
          .help = "change the model that was read: gqa=8, mla=512+64, ... (ridge list what-ifs)"},                      \
         SCOPE_TEXT("weights", 0, "FORMAT", NULL, "number format of the weights (default: as stored)"),                 \
-        SCOPE_TEXT("kv", 0, "FORMAT", NULL, "number format of the cache"),                                             \
+        SCOPE_TEXT("kv", 0, "FORMAT", NULL, "number format of the cache"), LORA_OPTIONS,                               \
         SCOPE_TEXT("block", 0, "N", NULL, "diffusion models: tokens of a block, those before it cached"),              \
         SCOPE_TEXT("steps", 0, "N", NULL, "diffusion models: passes that settle a block (default: one a token)"),      \
         SCOPE_TEXT("gpu", 'g', "NAME[:N]", NULL, "put in the rates of a device; without it they are symbols"),         \

@@ -265,6 +265,7 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     c->pool = option_get(v, "pool");
     q->engine = fidelity == 0;
     TRY(offload_options_parse(v, &q->offload, e));
+    TRY(lora_options_parse(v, 0, &q->adapters, e));
     TRY(estimate_conventions_text(a, q, e));
     TRY(estimate_drafting_parse(v, q, e));
     if (q->drafting.draft && q->drafting.gamma == 0 && !q->drafting.has_tree)

@@ -141,6 +141,9 @@ static void bind_model(struct sym_ctx *c, const struct cost_symbols *y, const st
     put_sym(v, y->Vl, rows_over(c, m->per_layer_vocab, r->t));
     put(c, v, y->A, m->streams ? m->streams : m->hyper_streams);
     put(c, v, y->La, m->laurel_rank);
+    put(c, v, y->Rl, m->adapters.rank);
+    put(c, v, y->Sl, m->adapters.slots);
+    put(c, v, y->Al, m->adapters.among);
     for (size_t i = 0; i < WEIGHT_CLASSES; i++) put_sym(v, width[i], sym_num(c, m->weights[i].bits / 8));
     put_sym(v, y->b_act, sym_num(c, m->activations.bits / 8));
     put_sym(v, y->b_state, sym_num(c, m->state.bits / 8));
@@ -383,9 +386,20 @@ const struct sym *cost_layer_weight_bytes(struct sym_ctx *c, const struct cost_o
     const struct sym *sum = sym_int(c, 0);
     for (size_t i = 0; i < ops->n; i++) {
         const struct cost_op *op = &ops->op[i];
-        if (op->kind_index >= 0)
+        if (op->kind_index >= 0 && !cost_op_adapts(op))
             sum = sym_add(c, sum, sym_mul(c, cost_times(c, op, stage), tensor_bytes(c, op, v, false)));
     }
+    return sum;
+}
+
+const struct sym *cost_adapter_bytes(struct sym_ctx *c, const struct cost_ops *ops, const struct cost_conventions *v,
+                                     const struct cost_stage *stage)
+{
+    const struct sym *sum = sym_int(c, 0);
+    for (size_t i = 0; i < ops->n; i++)
+        if (cost_op_adapts(&ops->op[i]))
+            sum =
+                sym_add(c, sum, sym_mul(c, cost_times(c, &ops->op[i], stage), tensor_bytes(c, &ops->op[i], v, false)));
     return sum;
 }
 
@@ -525,6 +539,7 @@ enum err_code cost_parameters(struct arena *a, const struct model *m, const stru
     TRY(cost_bind(c, &y, m, 1, &ops, e));
     for (size_t i = 0; i < ops.n; i++) {
         const struct cost_op *op = &ops.op[i];
+        if (cost_op_adapts(op)) continue;
         for (size_t j = 0; j < op->tensors_n; j++) {
             const struct cost_tensor *x = &op->tensor[j];
             if (x->norm && v->norms_uncounted) continue;

@@ -28,6 +28,8 @@ static const struct {
 const char *cost_op_name(enum cost_op_kind kind) { return KINDS[kind].name; }
 const char *cost_op_meaning(enum cost_op_kind kind) { return KINDS[kind].meaning; }
 
+bool cost_op_adapts(const struct cost_op *op) { return op->kind == OP_LORA_SHRINK || op->kind == OP_LORA_EXPAND; }
+
 const char *cost_op_says(const struct cost_op *op) { return op->says ? op->says : cost_op_meaning(op->kind); }
 
 struct cost_conventions cost_conventions_of(bool course)
@@ -126,6 +128,7 @@ void build_stacked(struct build *b, const char *name, const char *shape, enum we
     }
     read_all(b, op);
     build_outliers(b, op, class, &stack, rows, INT(1));
+    build_adapted(b, name, rows, in, n, out);
 }
 
 void build_linear(struct build *b, const char *name, const char *shape, enum weight_class class, const struct sym *rows,
@@ -184,6 +187,19 @@ void build_sum_of_bytes(struct build *b, const char *name, const char *shape, co
     op->activation_bytes = PROD(INT(2), b->is_split, bytes);
 }
 
+void build_gather_of_bytes(struct build *b, const char *name, const char *shape, const struct sym *part)
+{
+    if (!b->split) return;
+    struct cost_op *op = build_op(b, OP_ALL_GATHER, name, shape);
+    const struct sym *others = SUM(Y->t, INT(-1));
+    if (reduced(b) != INT(0)) {
+        others = sym_sub(b->c, others, b->ly.gathered);
+        op->fabric_bytes = PROD(b->ly.gathered, part);
+    }
+    op->wire_bytes = PROD(others, part);
+    op->activation_bytes = PROD(b->is_split, SUM(Y->t, INT(1)), part);
+}
+
 /* Half of a sum over ranks: every rank has its own part of the tokens after it, or before it. */
 static void build_half_sum(struct build *b, enum cost_op_kind kind, const char *name, const char *shape)
 {
@@ -233,6 +249,7 @@ static void build_embedding(struct build *b)
         op->activation_bytes = PROD(INT(2), b->rows, Y->D, Y->b_act);
     }
     build_all_reduce(b, "embed_all_reduce");
+    build_adapted_embedding(b);
     if (b->m->embed_norm) build_norms(b, "embed_norm", 1);
 }
 
@@ -271,16 +288,8 @@ static void build_head(struct build *b)
         op->vector_flops = PROD(rows, tokens);
     }
     read_all(b, op);
-    if (b->split) {
-        op = build_op(b, OP_ALL_GATHER, "logits_all_gather", "[rows, V] of each of t ranks");
-        const struct sym *others = SUM(Y->t, INT(-1));
-        if (reduced(b) != INT(0)) {
-            others = sym_sub(b->c, others, b->ly.gathered);
-            op->fabric_bytes = PROD(b->ly.gathered, rows, wide, Y->b_act);
-        }
-        op->wire_bytes = PROD(others, rows, wide, Y->b_act);
-        op->activation_bytes = PROD(b->is_split, SUM(Y->t, INT(1)), rows, wide, Y->b_act);
-    }
+    build_gather_of_bytes(b, "logits_all_gather", "[rows, V] of each of t ranks", PROD(rows, wide, Y->b_act));
+    build_adapted_head(b, rows);
     /* Each rank draws from the whole distribution: t*V logits. max, -, exp, +, / per logit. */
     op = build_op(b, OP_SAMPLE, "sample", b->pass->all_logits ? "[B*T, V]" : "[B, V]");
     op->vector_flops = PROD(INT(5), drawn, Y->t, wide);
@@ -406,7 +415,7 @@ static void set_needed_weights(struct cost_ops *ops)
 }
 
 /* Room for the operators of every kind of layer, and of the model outside them. */
-enum { OPS_OF_LAYER = 64, OPS_OUTSIDE = 32 };
+enum { OPS_OF_LAYER = 128, OPS_OUTSIDE = 32 };
 
 enum err_code cost_build(struct arena *a, struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
                          const struct cost_conventions *v, const struct cost_pass *pass, int64_t tp,

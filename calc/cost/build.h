@@ -89,6 +89,24 @@ void build_sum_over_ranks(struct build *b, const char *name, const char *shape, 
 /* build_sum_of_bytes -- the same of as many bytes on each rank. */
 void build_sum_of_bytes(struct build *b, const char *name, const char *shape, const struct sym *bytes);
 
+/* build_gather_of_bytes -- a part of so many bytes of each of the tensor-parallel ranks on all of them. */
+void build_gather_of_bytes(struct build *b, const char *name, const char *shape, const struct sym *part);
+
+/* Adapters that are served beside the model (adapters.c); nothing where there are none. build_adapted -- beside a
+ * product of `rows` by n matrices of out[i] rows, by its name: those of a name that the table there has. idle: slots of
+ * a product that this pass does without. build_adapted_experts -- beside the grouped product of `pairs` rows, where
+ * tokens of one sequence touch `touched` of the experts, `held` of which are on the rank. build_adapted_embedding,
+ * build_adapted_head -- beside both ends. */
+void build_adapted(struct build *b, const char *beside, const struct sym *rows, const struct sym *in, size_t n,
+                   const struct sym *const *out);
+struct adapted_experts {
+    const struct sym *pairs, *touched, *held;
+};
+void build_adapted_experts(struct build *b, const char *beside, const struct adapted_experts *x, const struct sym *in,
+                           size_t n, const struct sym *const *out);
+void build_adapted_embedding(struct build *b);
+void build_adapted_head(struct build *b, const struct sym *rows);
+
 /* build_index_parts -- parts in which tp ranks share the heads of an indexer: as many as divide both numbers, in
  * DeepSeek-V4 and MiniMax-M3; 1 where each has all of them (DeepSeek-V3.2), and where there are none. */
 int64_t build_index_parts(const struct mixer *x, int64_t tp);

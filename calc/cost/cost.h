@@ -64,6 +64,9 @@
     X(Fe, "Fe", "inputs of that MLP")                                                                                  \
     X(Ft, "Ft", "times that are stored for it")                                                                        \
     X(Z, "Z", "width of the projection in which latent experts work")                                                  \
+    X(Rl, "Rl", "rank of the slots of low-rank adapters")                                                              \
+    X(Sl, "Sl", "such slots")                                                                                          \
+    X(Al, "Al", "adapters that sequences choose among")                                                                \
     X(t, "t", "tensor-parallel ranks")                                                                                 \
     X(r, "r", "bytes sent per byte all-reduced: 2(t-1)/t on a ring, 1 in a reducing switch")                           \
     X(b_kv, "b_kv", "bytes per cached element")                                                                        \
@@ -110,6 +113,8 @@ struct cost_symbols cost_symbols_make(struct sym_ctx *c);
     X(GATED_NORM, "gated_norm", "norm of a recurrent mixer's output, times its gate")                                  \
     X(STREAMS, "streams", "prediction or correction of the residual streams")                                          \
     X(SCALE, "scale", "product of the residual stream with a stored number or vector")                                 \
+    X(LORA_SHRINK, "lora_shrink", "inputs through the first factors of the adapters that tokens have")                 \
+    X(LORA_EXPAND, "lora_expand", "those through the second factors, added to the product's output")                   \
     X(LM_HEAD, "lm_head", "logits")                                                                                    \
     X(SAMPLE, "sample", "softmax over the vocabulary and a draw")                                                      \
     X(ALL_REDUCE, "all_reduce", "sum over the tensor-parallel ranks")                                                  \
@@ -175,6 +180,9 @@ struct cost_op {
     struct cost_tensor tensor[COST_TENSORS_MAX];
     size_t tensors_n;
 };
+
+/* cost_op_adapts -- whether it is work of adapters, whose tensors are slots beside the model's weights. */
+bool cost_op_adapts(const struct cost_op *op);
 
 /* Which form latent attention takes: that of the pass (decode absorbed, prefill expanded), or one for both. */
 enum cost_latent { LATENT_BY_PASS, LATENT_ABSORBED, LATENT_EXPANDED };
@@ -291,15 +299,19 @@ struct cost_parameters {
 enum err_code cost_parameters(struct arena *a, const struct model *m, const struct cost_conventions *v,
                               struct cost_parameters *out, struct err *e);
 
-/* cost_weight_bytes -- bytes of all stored tensors of bound operators, and their elements. */
+/* cost_weight_bytes -- bytes of all tensors of bound operators, slots of adapters among them. */
 const struct sym *cost_weight_bytes(struct sym_ctx *c, const struct cost_ops *ops, const struct cost_conventions *v);
+
+/* cost_adapter_bytes -- those of them that are slots of adapters; of a stage, or (NULL) of the whole model. */
+const struct sym *cost_adapter_bytes(struct sym_ctx *c, const struct cost_ops *ops, const struct cost_conventions *v,
+                                     const struct cost_stage *stage);
 
 /* cost_stage_weight_bytes -- the same of a stage. A head tied to the embedding is stored once more where the two lie in
  * different stages. */
 const struct sym *cost_stage_weight_bytes(struct sym_ctx *c, const struct cost_ops *ops,
                                           const struct cost_conventions *v, const struct cost_stage *stage);
 
-/* cost_layer_weight_bytes -- the same of layers alone: neither embedding nor head. */
+/* cost_layer_weight_bytes -- the same of layers alone: neither embedding nor head, nor slots of adapters. */
 const struct sym *cost_layer_weight_bytes(struct sym_ctx *c, const struct cost_ops *ops,
                                           const struct cost_conventions *v, const struct cost_stage *stage);
 

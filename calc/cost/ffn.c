@@ -48,6 +48,8 @@ static void build_fused(struct build *b, const struct ffn *f, const struct sym *
     for (size_t i = 0; i < op->tensors_n; i++) op->weight_bytes = SUM(op->weight_bytes, op->tensor[i].bytes);
     build_outliers(b, op, WEIGHT_FFN, &up, b->rows, INT(1));
     build_outliers(b, op, WEIGHT_FFN, &down, b->rows, INT(1));
+    build_adapted(b, "up_proj", b->rows, Y->D, all - 1, wide);
+    build_adapted(b, "down_proj", b->rows, width, 1, &Y->D);
 }
 
 /* A low-rank product of the layer's own beside gate and up, whose weights other layers share. */
@@ -173,6 +175,17 @@ static const struct sym *routed_work(struct build *b)
     return b->parts == INT(1) ? mean : sym_max(b->c, mean, part_touches(b));
 }
 
+/* Tokens of one sequence, the mean of a mixed pass, in an adapter of its own. */
+static void build_adapted_grouped(struct build *b, const char *name, const struct sym *pairs, const struct sym *held,
+                                  const struct sym *in, size_t n, const struct sym *const *out)
+{
+    if (b->m->adapters.slots == 0) return;
+    const struct sym *one = INT(1), *sequences = b->pass->sums ? b->pass->step_sequences : b->pass->B;
+    const struct sym *tokens = b->pass->sums ? sym_div(b->c, b->rows, sym_max(b->c, one, sequences)) : b->pass->T;
+    const struct adapted_experts x = {.pairs = pairs, .touched = share_of_all(b, tokens, one), .held = held};
+    build_adapted_experts(b, name, &x, in, n, out);
+}
+
 static void build_grouped(struct build *b, const char *name, const char *shape, const struct sym *in,
                           const struct sym *width, int64_t matrices, bool bias)
 {
@@ -200,6 +213,7 @@ static void build_grouped(struct build *b, const char *name, const char *shape, 
     for (size_t i = 0; i < op->tensors_n; i++)
         op->weight_bytes = SUM(op->weight_bytes, PROD(share, op->tensor[i].bytes));
     build_outliers(b, op, WEIGHT_EXPERT, &stack, n, share);
+    build_adapted_grouped(b, name, n, held, in, all, wide);
 }
 
 /* Weighted sum of experts' outputs: of a part's own where all its ranks have all tokens; of all k, each rank for its

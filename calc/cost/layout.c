@@ -364,6 +364,11 @@ enum err_code layout_check(const struct model *m, const struct layout *l, struct
     for (size_t i = 0; i < m->kinds_n; i++) TRY(check_kind(&m->kinds[i], &w, e));
     TRY(check_stages(m, &w, e));
     TRY(check_context(m, &w, e));
+    if (m->adapters.slots > 0 && m->adapters.sharded) {
+        int64_t part;
+        TRY(layout_split("rows of an adapter's first factor (its rank)", m->adapters.rank, RANKS, w.tp, &part, e));
+        TRY(layout_split("rows of an adapter's second factor", m->hidden, RANKS, w.tp, &part, e));
+    }
     TRY(check_nodes("a TP group", w.tp, &w, e));
     if (w.dcp > 1) TRY(check_nodes("ranks that share a context: a group", w.dcp, &w, e));
     return check_nodes("a stage", group, &w, e);

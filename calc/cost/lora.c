@@ -9,8 +9,9 @@
 static const struct {
     const char *name;
     unsigned module;
-} NAMED[] = {{"q", LORA_Q},       {"k", LORA_K},   {"v", LORA_V},       {"o", LORA_O},
-             {"gate", LORA_GATE}, {"up", LORA_UP}, {"down", LORA_DOWN}, {"all", LORA_ALL}};
+} NAMED[] = {{"q", LORA_Q},       {"k", LORA_K},       {"v", LORA_V},       {"o", LORA_O},
+             {"gate", LORA_GATE}, {"up", LORA_UP},     {"down", LORA_DOWN}, {"q_a", LORA_Q_A},
+             {"q_b", LORA_Q_B},   {"kv_a", LORA_KV_A}, {"kv_b", LORA_KV_B}, {"all", LORA_ALL}};
 
 enum { NAMED_N = sizeof NAMED / sizeof NAMED[0], RANK_MAX = 1 << 16, WORD_MAX = 32 };
 
@@ -24,8 +25,30 @@ static enum err_code read_module(const char *at, size_t len, unsigned *modules, 
         *modules |= NAMED[i].module;
         return ERR_OK;
     }
-    return err_set(e, ERR_USAGE, "no module '%s': q, k, v, o, gate, up, down or all",
+    return err_set(e, ERR_USAGE,
+                   "no module '%s': q, k, v, o, gate, up, down, of latent attention q_a, q_b, kv_a, kv_b, or all",
                    text_clean(word, sizeof word, at, len));
+}
+
+const char *lora_module_name(size_t i, unsigned *bit)
+{
+    static const char *const WHOLE[] = {"q_proj",   "k_proj",    "v_proj",   "o_proj",   "gate_proj",
+                                        "up_proj",  "down_proj", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa",
+                                        "kv_b_proj"};
+    if (i >= sizeof WHOLE / sizeof WHOLE[0]) return NULL;
+    *bit = NAMED[i].module;
+    return WHOLE[i];
+}
+
+enum err_code lora_parse_modules(const char *text, unsigned *out, struct err *e)
+{
+    *out = 0;
+    for (const char *at = text;; at++) {
+        const size_t n = strcspn(at, ",");
+        TRY(read_module(at, n, out, e));
+        at += n;
+        if (!*at) return ERR_OK;
+    }
 }
 
 enum err_code lora_parse(const char *text, struct lora *out, struct err *e)
@@ -34,14 +57,9 @@ enum err_code lora_parse(const char *text, struct lora *out, struct err *e)
     const char *colon = strchr(text, ':');
     const size_t len = colon ? (size_t)(colon - text) : strlen(text);
     if (len < sizeof rank) memcpy(rank, text, len);
-    *out = (struct lora){.modules = colon ? 0 : LORA_Q | LORA_V};
+    *out = (struct lora){.modules = LORA_Q | LORA_V};
     TRY(units_parse_count(rank, 1, RANK_MAX, &out->rank, e));
-    for (const char *at = colon; at;) {
-        const char *start = at + 1, *end = start + strcspn(start, ",");
-        TRY(read_module(start, (size_t)(end - start), &out->modules, e));
-        at = *end ? end : NULL;
-    }
-    return ERR_OK;
+    return colon ? lora_parse_modules(colon + 1, &out->modules, e) : ERR_OK;
 }
 
 static enum err_code refuse(const struct model *m, const char *what, struct err *e)
@@ -49,58 +67,143 @@ static enum err_code refuse(const struct model *m, const char *what, struct err 
     return err_set(e, ERR_INPUT, "%s: how an adapter of %s is laid out is not described", m->name, what);
 }
 
-/* Widths of a chosen matrix, in + out; found gets its bit. */
-static double sides(const struct lora *x, unsigned module, int64_t in, int64_t out, unsigned *found)
+/* Widths of the chosen matrices, in + out, of all of them and of those that a token passes; bits of what was found. */
+struct sides {
+    double all, passed;
+    unsigned found;
+};
+
+static void add(struct sides *s, const struct lora *x, unsigned module, int64_t in, int64_t out, int64_t copies,
+                int64_t passed)
 {
-    if (!(x->modules & module)) return 0;
-    *found |= module;
-    return (double)in + (double)out;
+    if (!(x->modules & module)) return;
+    s->found |= module;
+    s->all += (double)copies * ((double)in + (double)out);
+    s->passed += (double)passed * ((double)in + (double)out);
 }
 
-static enum err_code of_mixer(const struct model *m, const struct lora *x, const struct mixer *k, double *sum,
-                              unsigned *found, struct err *e)
+static void add_one(struct sides *s, const struct lora *x, unsigned module, int64_t in, int64_t out)
 {
-    const unsigned attention = LORA_Q | LORA_K | LORA_V | LORA_O;
-    if (k->kind == MIXER_NONE || !(x->modules & attention)) return ERR_OK;
-    if (k->kind == MIXER_LATENT) return refuse(m, "latent attention", e);
+    add(s, x, module, in, out, 1, 1);
+}
+
+enum {
+    ATTENTION = LORA_Q | LORA_K | LORA_V | LORA_O | LORA_Q_A | LORA_Q_B | LORA_KV_A | LORA_KV_B,
+    MLP = LORA_GATE | LORA_UP | LORA_DOWN
+};
+
+static void of_latent(const struct model *m, const struct lora *x, const struct mixer *k, struct sides *s)
+{
+    const int64_t q = k->heads * (k->head_dim + k->rope_dim);
+    if (k->q_rank > 0) {
+        add_one(s, x, LORA_Q_A, m->hidden, k->q_rank);
+        add_one(s, x, LORA_Q_B, k->q_rank, q);
+    } else {
+        add_one(s, x, LORA_Q, m->hidden, q);
+    }
+    add_one(s, x, LORA_KV_A, m->hidden, k->kv_rank + k->rope_dim);
+    add_one(s, x, LORA_KV_B, k->kv_rank, k->heads * (k->head_dim + k->v_head_dim));
+    add_one(s, x, LORA_O, k->heads * k->v_head_dim, m->hidden);
+}
+
+static enum err_code of_mixer(const struct model *m, const struct lora *x, const struct mixer *k, struct sides *s,
+                              struct err *e)
+{
+    if (k->kind == MIXER_NONE || !(x->modules & ATTENTION)) return ERR_OK;
     if (k->kind == MIXER_RECURRENT) return refuse(m, "a recurrent mixer", e);
+    if (k->kind == MIXER_LATENT && k->one_vector) return refuse(m, "attention to entries of several tokens", e);
+    if (k->kind == MIXER_LATENT) {
+        of_latent(m, x, k, s);
+        return ERR_OK;
+    }
     if (k->q_rank > 0) return refuse(m, "narrow queries", e);
     const int64_t D = k->doubled_input ? 2 * m->hidden : m->hidden, q = k->heads * k->head_dim;
     const bool own = !k->shares_kv || k->idle_kv;
-    *sum += sides(x, LORA_Q, D, k->output_gate && !k->gate_apart ? 2 * q : q, found);
-    if (own) *sum += sides(x, LORA_K, D, k->kv_heads * k->head_dim, found);
-    if (own && !k->v_is_k) *sum += sides(x, LORA_V, D, k->kv_heads * k->v_head_dim, found);
-    *sum += sides(x, LORA_O, k->heads * k->v_head_dim, m->hidden, found);
+    add_one(s, x, LORA_Q, D, k->output_gate && !k->gate_apart ? 2 * q : q);
+    if (own) add_one(s, x, LORA_K, D, k->kv_heads * k->head_dim);
+    if (own && !k->v_is_k) add_one(s, x, LORA_V, D, k->kv_heads * k->v_head_dim);
+    add_one(s, x, LORA_O, k->heads * k->v_head_dim, m->hidden);
     return ERR_OK;
 }
 
-static enum err_code of_ffn(const struct model *m, const struct lora *x, const struct ffn *f, double *sum,
-                            unsigned *found, struct err *e)
+static void of_mlp(const struct model *m, const struct lora *x, bool gated, int64_t width, int64_t copies,
+                   int64_t passed, struct sides *s)
 {
-    if (f->kind == FFN_NONE || !(x->modules & (LORA_GATE | LORA_UP | LORA_DOWN))) return ERR_OK;
-    if (f->kind == FFN_MOE) return refuse(m, "routed experts", e);
+    if (gated) add(s, x, LORA_GATE, m->hidden, width, copies, passed);
+    add(s, x, LORA_UP, m->hidden, width, copies, passed);
+    add(s, x, LORA_DOWN, width, m->hidden, copies, passed);
+}
+
+static enum err_code of_ffn(const struct model *m, const struct lora *x, const struct ffn *f, struct sides *s,
+                            struct err *e)
+{
+    if (f->kind == FFN_NONE || !(x->modules & MLP)) return ERR_OK;
     if (f->channel_mix || f->residual_unit) return refuse(m, "this MLP", e);
-    if (f->gated) *sum += sides(x, LORA_GATE, m->hidden, f->width, found);
-    if (!f->gated && (x->modules & LORA_ALL) == LORA_ALL) *found |= LORA_GATE; /* all there are */
-    *sum += sides(x, LORA_UP, m->hidden, f->width, found) + sides(x, LORA_DOWN, f->width, m->hidden, found);
+    if (f->latent_width > 0) return refuse(m, "experts in a latent", e);
+    if (f->kind == FFN_DENSE) of_mlp(m, x, f->gated, f->width, 1, 1, s);
+    if (f->kind == FFN_MOE) of_mlp(m, x, f->gated, f->width, f->experts, f->experts_per_token, s);
+    if (f->kind == FFN_MOE && f->shared_width > 0) of_mlp(m, x, f->gated, f->shared_width, 1, 1, s);
+    return ERR_OK;
+}
+
+/* All matrices there are, or each that was named. */
+static enum err_code check_found(const struct model *m, unsigned asked, unsigned found, struct err *e)
+{
+    if (asked == LORA_ALL && found) return ERR_OK;
+    for (size_t i = 0; i + 1 < NAMED_N; i++)
+        if ((asked & NAMED[i].module) && !(found & NAMED[i].module))
+            return err_set(e, ERR_INPUT, "%s has no %s_proj for an adapter to stand beside", m->name, NAMED[i].name);
     return ERR_OK;
 }
 
 enum err_code lora_cost(const struct model *m, const struct lora *x, struct lora_cost *out, struct err *e)
 {
-    double sum = 0;
+    double all = 0, passed = 0;
     unsigned found = 0;
     for (size_t i = 0; i < m->kinds_n; i++) {
         const struct layer_kind *k = &m->kinds[i];
-        double layer = 0;
+        struct sides layer = {0, 0, 0};
         if (k->borrowed) return refuse(m, "layers that share weights", e);
-        TRY(of_mixer(m, x, &k->mixer, &layer, &found, e));
-        TRY(of_ffn(m, x, &k->ffn, &layer, &found, e));
-        sum += (double)k->count * layer;
+        TRY(of_mixer(m, x, &k->mixer, &layer, e));
+        TRY(of_ffn(m, x, &k->ffn, &layer, e));
+        all += (double)k->count * layer.all;
+        passed += (double)k->count * layer.passed;
+        found |= layer.found;
     }
-    for (size_t i = 0; i + 1 < NAMED_N; i++)
-        if ((x->modules & NAMED[i].module) && !(found & NAMED[i].module))
-            return err_set(e, ERR_INPUT, "%s has no %s_proj for an adapter to stand beside", m->name, NAMED[i].name);
-    *out = (struct lora_cost){.params = (double)x->rank * sum, .flops_per_token = 2 * (double)x->rank * sum};
+    TRY(check_found(m, x->modules, found, e));
+    *out = (struct lora_cost){.params = (double)x->rank * all, .flops_per_token = 2 * (double)x->rank * passed};
+    return ERR_OK;
+}
+
+/* What of a layer has products that no engine's slots are described for; NULL: nothing. */
+static const char *undescribed(const struct layer_kind *k)
+{
+    const struct mixer *x = &k->mixer;
+    const struct ffn *f = &k->ffn;
+    if (k->borrowed) return "layers that share weights";
+    if (x->kind == MIXER_RECURRENT) return "a recurrent mixer";
+    if (x->kind == MIXER_LATENT && x->one_vector) return "attention to entries of several tokens";
+    if (x->index_heads > 0) return "an indexer";
+    if (x->kind == MIXER_ATTENTION && x->q_rank > 0) return "narrow queries";
+    if (x->shares_kv || x->v_is_k) return "keys that are another's";
+    if (x->head_gate || x->doubled_input || x->adapter_rank > 0 || x->images || x->recurrence.conv_taps > 0)
+        return "this attention";
+    if (f->channel_mix || f->residual_unit || f->adapter_rank > 0 || f->out_proj) return "this MLP";
+    return f->latent_width > 0 ? "experts in a latent" : NULL;
+}
+
+enum err_code lora_serve(struct model *m, const struct model_adapters *x, struct err *e)
+{
+    const struct lora one = {.rank = x->rank, .modules = x->modules ? x->modules : LORA_ALL};
+    struct lora_cost unused;
+    const bool more = m->per_layer_dim > 0 || m->streams > 0 || m->hyper_streams > 0 || m->laurel_rank > 0;
+    for (size_t i = 0; i < m->kinds_n; i++) {
+        const char *what = undescribed(&m->kinds[i]);
+        if (!what && more) what = "products beside the layers' blocks";
+        if (what)
+            return err_set(e, ERR_INPUT, "%s: what an engine allots to adapters of %s is not described", m->name, what);
+    }
+    TRY(lora_cost(m, &one, &unused, e));
+    m->adapters = *x;
     return ERR_OK;
 }

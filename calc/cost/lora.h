@@ -15,7 +15,11 @@ enum lora_module {
     LORA_GATE = 1 << 4,
     LORA_UP = 1 << 5,
     LORA_DOWN = 1 << 6,
-    LORA_ALL = (1 << 7) - 1
+    LORA_Q_A = 1 << 7, /* latent attention: into and out of the latents */
+    LORA_Q_B = 1 << 8,
+    LORA_KV_A = 1 << 9,
+    LORA_KV_B = 1 << 10,
+    LORA_ALL = (1 << 11) - 1
 };
 
 struct lora {
@@ -23,18 +27,28 @@ struct lora {
     unsigned modules; /* of enum lora_module, or-ed */
 };
 
-/* lora_parse -- "R" (q and v), "R:all" or "R:q,k,v,o,gate,up,down". Errors: ERR_USAGE. */
+/* lora_parse -- "R" (q and v), "R:all" or "R:q,k,v,o,gate,up,down,q_a,q_b,kv_a,kv_b". lora_parse_modules -- such a list
+ * alone. Errors: ERR_USAGE. */
 enum err_code lora_parse(const char *text, struct lora *out, struct err *e);
+enum err_code lora_parse_modules(const char *text, unsigned *out, struct err *e);
 
-/* What one adapter adds: parameters, sum over the matrices of `out x in` of rank*(in + out); and matrix flops a token,
- * two products of it each, 2 a parameter. */
+/* lora_module_name -- what checkpoints call the i-th of them ("q_proj"), and its bit; NULL behind the last. */
+const char *lora_module_name(size_t i, unsigned *bit);
+
+/* What one adapter adds: parameters, sum over the matrices of `out x in` of rank*(in + out), of every routed expert its
+ * own; and matrix flops a token, two products of each that it passes, 2 a parameter. */
 struct lora_cost {
     double params, flops_per_token;
 };
 
-/* lora_cost -- of attention and dense MLPs, shared experts among them. Errors: ERR_INPUT a module that the model lacks,
- * routed experts, latent attention or recurrent mixers among the chosen: how adapters of these are laid out is not
- * described. Cost: O(layer kinds). */
+/* lora_cost -- of attention, dense MLPs and experts. Errors: ERR_INPUT a module that the model lacks, recurrent mixers
+ * or layers that share weights among the chosen: how adapters of these are laid out is not described. Cost: O(layer
+ * kinds). */
 enum err_code lora_cost(const struct model *m, const struct lora *x, struct lora_cost *out, struct err *e);
+
+/* lora_serve -- have a model served with adapters (struct model_adapters): slots and `among` of at least 1, a rank.
+ * Errors: ERR_INPUT products whose slots are not described (recurrent mixers, indexers, layers that share weights or
+ * keys, ...), a module that the model lacks. */
+enum err_code lora_serve(struct model *m, const struct model_adapters *x, struct err *e);
 
 #endif

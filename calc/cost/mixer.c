@@ -378,10 +378,13 @@ static void build_latent(struct build *b, const struct mixer *x)
         build_linear(b, "q_proj", "[B*T, D] x [D, N*(H+R)]", WEIGHT_MIXER, b->rows, Y->D, q, false);
     }
     build_linear(b, "kv_a_proj", "[B*T, D] x [D, C+R]", WEIGHT_MIXER, b->rows, Y->D, cached, false);
+    const struct sym *const stacked[] = {cached, Y->Q}; /* engines make both latents by one product */
+    build_adapted(b, "latents", b->rows, Y->D, x->q_rank > 0 ? 2 : 1, stacked);
     build_head_norm(b, "kv_a_norm", "[B*T, latent]", HEAD_NORM_FLOPS, Y->C, Y->C);
     if (x->position == POSITION_ROPE) build_rope(b, "rope", "[B*T, (N+1)*R]", PROD(SUM(Y->N, INT(1)), Y->R));
     build_cache_write(b, "kv_write", cached, Y->b_kv, x->window_tokens ? Y->W : NULL);
     build_index(b, x);
+    const struct sym *expanded = PROD(Y->N, SUM(Y->H, Y->Hv));
     const bool absorbed = b->v->latent == LATENT_BY_PASS ? b->pass->absorbed : b->v->latent == LATENT_ABSORBED;
     if (absorbed || x->top_keys > 0) { /* chosen keys are gathered as latents, in prefill too */
         build_absorb(b, "q_absorb", "[B*T, N, H] x [N, H, C]", Y->H, Y->C, PROD(Y->N, Y->H), Y->C);
@@ -394,12 +397,13 @@ static void build_latent(struct build *b, const struct mixer *x)
                    Y->C, cached, !b->pass->uncached);
         if (b->context) build_context_outputs(b, b->part_rows, Y->C, true);
         build_absorb(b, "v_absorb", "[B*T, N, C] x [N, C, Hv]", Y->C, Y->Hv, PROD(Y->N, Y->Hv), Y->C);
+        build_adapted(b, "kv_b", INT(0), Y->C, 1, &expanded); /* idle: its weights alone are absorbed */
     } else {
         /* The latents of all S tokens are expanded; those before the pass come from the cache, latent and rope part. */
         const struct sym *context = build_attended(b, NULL, false).keys;
         const struct sym *tokens = sym_mul(b->c, b->many, context);
         const struct sym *old = sym_mul(b->c, b->many, SUM(context, NEG(b->tokens)));
-        const struct sym *wide = PROD(Y->N, SUM(Y->H, Y->Hv));
+        const struct sym *wide = expanded;
         const bool gathered = b->context && build_latents_gather(b, old, cached);
         build_linear(b, "kv_b_proj", "[B*S, C] x [C, N*(H+Hv)]", WEIGHT_MIXER, tokens, Y->C, wide, false);
         build_apart(b);
@@ -415,6 +419,7 @@ static void build_latent(struct build *b, const struct mixer *x)
             op->activation_bytes =
                 PROD(SUM(PROD(gathered ? tokens : b->part_rows, Y->C), PROD(tokens, wide)), Y->b_act);
         }
+        build_adapted(b, "kv_b", tokens, Y->C, 1, &expanded);
         build_core(b, x, "[B, T, N, H+R] on [B, S, N, H+R+Hv]", key, Y->Hv, wide, false);
         /* the rope part of the keys: that of old tokens was read with their latents */
         op = &b->ops->op[b->ops->n - 1];

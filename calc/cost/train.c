@@ -140,6 +140,8 @@ static const struct sym *saved_by(const struct saved *s, const struct cost_op *o
     case OP_ABSORB:
     case OP_STREAMS: return bytes; /* in and out: a little too much, and there are few */
     case OP_EMBED:
+    case OP_LORA_SHRINK:
+    case OP_LORA_EXPAND:
     case OP_POSITIONS:
     case OP_ROPE:
     case OP_KV_WRITE:

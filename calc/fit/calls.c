@@ -405,6 +405,8 @@ static void make_kind(struct call *c, const struct maker *m)
     case OP_STREAMS:
     case OP_SCALE:
     case OP_SAMPLE: make_moved(c, m); break;
+    case OP_LORA_SHRINK: c->launches = 2; break; /* what it sums into is cleared before */
+    case OP_LORA_EXPAND:                         /* no kernel of adapters is measured */
     case OP_INDEX:
     case OP_LONG_CONV:
     case OP_MLP:

@@ -217,6 +217,7 @@ bool model_mtp(const struct model *m, struct model *out)
     const struct model_mtp *t = &m->mtp;
     if (t->modules == 0) return false;
     *out = *m;
+    out->adapters = (struct model_adapters){.slots = 0}; /* engines adapt the target alone */
     out->kinds = t->kinds;
     out->kinds_n = t->kinds_n;
     out->layers = t->layers;
@@ -238,6 +239,7 @@ static enum err_code bare(struct arena *a, const struct model *m, const char *wh
 {
     *kind = arena_array(a, 1, sizeof **kind);
     *out = *m;
+    out->adapters = (struct model_adapters){.slots = 0}; /* engines adapt the target alone */
     out->name = arena_printf(a, "%s of %s", what, m->name);
     if (!*kind || !out->name) return err_nomem(e);
     out->kinds = *kind;

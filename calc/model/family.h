@@ -232,6 +232,7 @@ struct family {
     bool diffusion;     /* denoises tokens that see each other */
     bool block_causal;  /* those of a block, block by block */
     bool output_gate;   /* of attention */
+    bool adapted_vocabulary; /* vLLM's class has slots of adapters for embedding and head (embedding_modules) */
     bool engine_states; /* vLLM serves it with its recurrent layers (its registry of models) */
     enum err_code (*attention)(struct reader *r, struct mixer *x); /* in place of the usual ones; NULL those */
     /* Fills a recurrent mixer from the file; NULL without one. */

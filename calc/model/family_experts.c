@@ -8,6 +8,7 @@ const struct family FAMILIES_EXPERTS[] = {
      .types = {"mixtral"},
      .architectures = {"MixtralForCausalLM"},
      .plain = 4,
+     .adapted_vocabulary = true,
      .norms = 2,
      .window = WINDOW_EVERY,
      .moe = MOE_EVERY,

@@ -278,6 +278,16 @@ struct model_mtp {
     bool copies; /* each stores an embedding and an output head of its own */
 };
 
+/* Low-rank adapters that are served beside the model (LoRA), as engines allot them: slots of one rank beside each
+ * product, which adapters of requests are loaded into. MODEL.md "Adapters". */
+struct model_adapters {
+    int64_t slots;    /* 0: none are served */
+    int64_t rank;     /* of the slots, whatever that of an adapter */
+    int64_t among;    /* adapters that sequences choose among, all alike; those of a batch have slots */
+    unsigned modules; /* products with slots, bits of enum lora_module (cost/lora.h); 0: all */
+    bool sharded;     /* both factors are split over ranks, not one of them */
+};
+
 struct model {
     const char *name;
     const char *source;    /* file or built-in it was read from */
@@ -318,6 +328,8 @@ struct model {
     struct model_tower tower, audio; /* of images, of sound */
     struct model_draft draft;
     struct model_mtp mtp;
+    struct model_adapters adapters;
+    bool adapted_vocabulary; /* where adapters are served, embedding and head have slots too (family.h) */
     /* Queries see later tokens too: all of them, or with block_causal those of their own block. diffusion: a pass
      * proposes block_tokens at once (0: the whole sequence), and block_steps passes settle them (0: as many as there
      * are tokens). MODEL.md "Diffusion". */

@@ -456,6 +456,7 @@ static enum err_code parse(struct arena *a, const struct json *j, const struct f
     if (!json_is_object(j)) return json_want(j, "an object (a Hugging Face config.json)", e);
     TRY(as ? reader_text_part(j, &r.text, e) : find_family(&r));
     m.family = r.family->name;
+    m.adapted_vocabulary = r.family->adapted_vocabulary;
     m.foreign_states = !r.family->engine_states && (r.family->recurrent || r.family->structure);
     TRY(refuse_foreign(&r));
     TRY(read_structure(&r));

@@ -7,6 +7,7 @@
 
 #include "calc/base/text.h"
 #include "calc/base/units.h"
+#include "calc/cost/lora.h"
 
 static const char *const NAMES[EMIT_ENGINES] = {"vllm", "sglang", "trtllm"};
 
@@ -44,10 +45,13 @@ const char *emit_refusal(enum emit_engine engine, const struct emit_plan *p)
             return "SGLang is not known to share a context beside attention groups or stages";
         if (p->draft_tokens > 0 && l->pp > 1) return "SGLang drafts no tokens beside stages";
         if (p->draft_tokens > 0 && p->drafting == EMIT_MEDUSA) return "SGLang has no heads of Medusa";
+        if (p->adapters.sharded) return "SGLang splits one factor of adapters alone (no --fully-sharded-loras)";
         return NULL;
     case EMIT_TRTLLM:
         if (p->offload_bytes > 0)
             return "TensorRT-LLM keeps no weights at the host (trtllm-serve has no such argument)";
+        if (p->adapters.slots > 0)
+            return "TensorRT-LLM keeps adapters in a cache of its own (lora_config), which is not described";
         if (l->dcp > 1) return "TensorRT-LLM shares a context (Helix) in servers that decode alone";
         if (l->dp > 1 && l->tp > 1)
             return "TensorRT-LLM gives every rank an attention group of its own or none (enable_attention_dp)";
@@ -216,6 +220,35 @@ static void put_offload(struct lines *o, const struct emit_plan *p)
     if (p->offload_bytes > 0) word(o, "--cpu-offload-gb %.6g", p->offload_bytes / UNITS_GIB);
 }
 
+/* Names of products as checkpoints have them, each after a blank. */
+static const char *adapted_names(const struct emit_plan *p, char *out, size_t cap)
+{
+    size_t n = 0;
+    unsigned bit;
+    const char *name;
+    out[0] = 0;
+    for (size_t i = 0; (name = lora_module_name(i, &bit)) != NULL && n < cap; i++)
+        if (p->adapters.modules & bit) n += (size_t)snprintf(out + n, cap - n, " %s", name);
+    return out;
+}
+
+enum { NAMES_MAX = 256 };
+
+static void put_adapters(struct lines *o, const struct emit_plan *p, bool sglang)
+{
+    const struct model_adapters *x = &p->adapters;
+    char names[NAMES_MAX];
+    if (x->slots == 0) return;
+    word(o, "--enable-lora");
+    word(o, sglang ? "--max-loras-per-batch %lld" : "--max-loras %lld", (long long)x->slots);
+    word(o, "--max-lora-rank %lld", (long long)x->rank);
+    if (p->host_adapters > x->slots)
+        word(o, sglang ? "--max-loaded-loras %lld" : "--max-cpu-loras %lld", (long long)p->host_adapters);
+    if (x->sharded) word(o, "--fully-sharded-loras");
+    if (x->modules || sglang)
+        word(o, "--lora-target-modules%s", x->modules ? adapted_names(p, names, sizeof names) : " all");
+}
+
 static void put_vllm(struct lines *o, const struct emit_plan *p, const char *model, const char *draft)
 {
     const struct layout *l = &p->layout;
@@ -243,6 +276,7 @@ static void put_vllm(struct lines *o, const struct emit_plan *p, const char *mod
     word(o, "--gpu-memory-utilization %.3g", p->utilization_frac);
     put_offload(o, p);
     if (p->tier_bytes > 0) word(o, "--kv-offloading-size %.6g", p->tier_bytes / UNITS_GIB);
+    put_adapters(o, p, false);
     if (p->weights && p->fp8_on_load) word(o, "--quantization fp8");
     if (p->kv) word(o, "--kv-cache-dtype %s", p->kv);
     if (nodes_of(l) > 1 && l->dp == 1) word(o, "--distributed-executor-backend ray");
@@ -298,6 +332,7 @@ static void put_sglang(struct lines *o, const struct emit_plan *p, const char *m
     if (p->tier_bytes > 0)
         word(o, "--enable-hierarchical-cache --hicache-size %lld",
              (long long)ceil(p->tier_bytes / (double)(layout_group(l) * l->pp) / UNITS_GB));
+    put_adapters(o, p, true);
     if (p->weights && p->fp8_on_load) word(o, "--quantization fp8");
     if (p->kv) word(o, "--kv-cache-dtype %s", strcmp(p->kv, "fp8") == 0 ? "fp8_e4m3" : p->kv);
     if (nodes_of(l) > 1)

@@ -35,13 +35,15 @@ struct emit_plan {
     int64_t prefill;         /* of the copies, those that prefill alone, the others decode; 0: all do both */
     bool mixed;              /* pieces of prompts are computed beside those that decode */
     enum emit_drafting drafting;
-    const char *draft;    /* a Hugging Face id or a path: of a model */
-    int64_t draft_tokens; /* drafted in a row, of a tree its depth; 0: none */
-    int64_t draft_nodes;  /* of a tree, all that are judged but the last token; 0: a row */
-    int64_t draft_wide;   /* of a tree, most children of a node */
-    double offload_bytes; /* weights of each GPU that stay at the host; 0 none */
-    double tier_bytes;    /* of the prefix cache at the host of a copy, all its ranks; 0 none */
-    bool fp8_on_load;     /* weights is fp8 and the stored ones have 16 bits: engines convert them as they load */
+    const char *draft;              /* a Hugging Face id or a path: of a model */
+    int64_t draft_tokens;           /* drafted in a row, of a tree its depth; 0: none */
+    int64_t draft_nodes;            /* of a tree, all that are judged but the last token; 0: a row */
+    int64_t draft_wide;             /* of a tree, most children of a node */
+    struct model_adapters adapters; /* that are served; slots 0: none */
+    int64_t host_adapters;          /* of them at the host */
+    double offload_bytes;           /* weights of each GPU that stay at the host; 0 none */
+    double tier_bytes;              /* of the prefix cache at the host of a copy, all its ranks; 0 none */
+    bool fp8_on_load; /* weights is fp8 and the stored ones have 16 bits: engines convert them as they load */
 };
 
 /* emit_name -- "vllm", "sglang", "trtllm"; emit_find -- and back. Errors: ERR_USAGE. */

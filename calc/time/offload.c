@@ -27,7 +27,7 @@ enum err_code offload_ops(struct sym_ctx *c, const struct rates *r, const struct
     for (size_t i = 0; i < ops->n; i++) {
         const struct cost_op *op = &ops->op[i];
         struct timed *t = &timed[i];
-        if (op->kind_index < 0 || op->weight_bytes == zero) continue;
+        if (op->kind_index < 0 || op->weight_bytes == zero || cost_op_adapts(op)) continue;
         const struct sym *w = op->weight_bytes, *stream_s = sym_div(c, w, r->host);
         const struct sym *const of[] = {t->compute_s, t->vector_s, sym_div(c, sym_sub(c, t->bytes, w), r->bandwidth),
                                         t->link_s, stream_s};

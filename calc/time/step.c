@@ -17,7 +17,7 @@ struct step {
     struct rates rates;
     struct phase phase[STEP_PHASES];
     struct sym_tape *tape;
-    double weight_bytes, offloaded_bytes, offloaded_frac;
+    double weight_bytes, adapter_bytes, offloaded_bytes, offloaded_frac;
     bool untimed; /* no peak rate is known */
     struct cost_cache cache;
     struct cost_layout layout;
@@ -177,6 +177,7 @@ static void total_memory(struct step *s, const struct sym **out)
     const struct sym *beside = sym_num(c, u->beside_bytes);
     if (s->staged) beside = sym_mul(c, s->stage.first, beside);
     out[STEP_weight_bytes] = weights;
+    out[STEP_adapter_bytes] = cost_adapter_bytes(c, ops, &u->conventions, stage);
     out[STEP_offloaded_bytes] = away;
     out[STEP_kv_bytes] = u->uncached ? zero : sym_mul(c, s->held, sequence);
     out[STEP_kv_allocated_bytes] = u->uncached ? zero : sym_mul(c, s->held, allotted);
@@ -257,6 +258,8 @@ static enum err_code measure(struct step *s, struct err *e)
             !sym_constant(s->kept.state_per_sequence, &s->cache.state_bytes_per_sequence) ||
             !sym_constant(cost_weight_bytes(s->c, &s->phase[STEP_DECODE].ops, &s->setup.conventions), &s->weight_bytes))
             return err_set(e, ERR_RANGE, "%s: weights have no size", s->setup.model->name);
+        (void)sym_constant(cost_adapter_bytes(s->c, &s->phase[STEP_DECODE].ops, &s->setup.conventions, NULL),
+                           &s->adapter_bytes);
         const struct offload *o = &s->setup.offload;
         double layers = 0;
         if (o->bytes > 0)
@@ -274,6 +277,7 @@ static enum err_code measure(struct step *s, struct err *e)
     TRY(step_place(&s->placed, &w, e));
     step_place_eval(&s->placed, point, out);
     s->weight_bytes = step_place_most(&s->placed, STEP_weight_bytes);
+    s->adapter_bytes = step_place_most(&s->placed, STEP_adapter_bytes);
     s->offloaded_bytes = step_place_most(&s->placed, STEP_offloaded_bytes);
     s->cache.bytes_per_token_full = step_place_most(&s->placed, VALUE_FULL);
     s->cache.bytes_per_token_windowed = step_place_most(&s->placed, VALUE_WINDOWED);
@@ -399,6 +403,7 @@ void step_eval(struct step *s, size_t n, const double *B, const double *T, const
 
 bool step_timed(const struct step *s) { return !s->untimed; }
 double step_weight_bytes(const struct step *s) { return s->weight_bytes; }
+double step_adapter_bytes(const struct step *s) { return s->adapter_bytes; }
 double step_offloaded_bytes(const struct step *s) { return s->offloaded_bytes; }
 double step_offloaded_frac(const struct step *s) { return s->offloaded_frac; }
 double step_kv_bytes_per_token_full(const struct step *s) { return s->cache.bytes_per_token_full; }

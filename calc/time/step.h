@@ -63,6 +63,7 @@ struct step_setup {
     X(decode_memory_s)                                                                                                 \
     X(decode_link_s)                                                                                                   \
     X(weight_bytes)         /* of the stage whose memory is largest; so are the other bytes of memory */               \
+    X(adapter_bytes)        /* of those, slots of adapters */                                                          \
     X(offloaded_bytes)      /* weights at the host, not among them */                                                  \
     X(prefill_wire_bytes)   /* sent by one GPU within its node */                                                      \
     X(prefill_fabric_bytes) /* sent by it to other nodes */                                                            \
@@ -97,6 +98,7 @@ enum err_code step_eval_layout(struct step *s, const struct layout *l, double B,
 
 bool step_timed(const struct step *s);             /* false: the device has no known peak rate, times mean nothing */
 double step_weight_bytes(const struct step *s);    /* per GPU, on it */
+double step_adapter_bytes(const struct step *s);   /* per GPU, of its weights: slots of adapters */
 double step_offloaded_bytes(const struct step *s); /* per GPU, at the host */
 double step_offloaded_frac(const struct step *s);  /* of the weights of layers; with stages, of the one that has most */
 double step_kv_bytes_per_token_full(const struct step *s);     /* per GPU, grows with context */
