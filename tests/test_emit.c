@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "calc/cost/lora.h"
 #include "calc/serve/emit.h"
 
 static struct emit_plan plain(void)
@@ -294,11 +295,40 @@ static void test_width(void **state)
     (void)state;
 }
 
+/* Adapters: each engine's own names, all products unless some are named. */
+static void test_adapters(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    struct emit_plan p = plain();
+    lacks(command(a, EMIT_VLLM, &p), "lora");
+    p.adapters = (struct model_adapters){.slots = 7, .rank = 32, .among = 50};
+    p.host_adapters = 7;
+    has(command(a, EMIT_VLLM, &p), "--enable-lora");
+    has(command(a, EMIT_VLLM, &p), "--max-loras 7");
+    has(command(a, EMIT_VLLM, &p), "--max-lora-rank 32");
+    lacks(command(a, EMIT_VLLM, &p), "--max-cpu-loras");
+    lacks(command(a, EMIT_VLLM, &p), "--lora-target-modules");
+    has(command(a, EMIT_SGLANG, &p), "--max-loras-per-batch 7");
+    has(command(a, EMIT_SGLANG, &p), "--lora-target-modules all");
+    assert_non_null(emit_refusal(EMIT_TRTLLM, &p));
+    p.host_adapters = 50;
+    p.adapters.modules = LORA_V | LORA_KV_A;
+    p.adapters.sharded = true;
+    has(command(a, EMIT_VLLM, &p), "--max-cpu-loras 50");
+    has(command(a, EMIT_VLLM, &p), "--fully-sharded-loras");
+    has(command(a, EMIT_VLLM, &p), "v_proj kv_a_proj_with_mqa");
+    assert_non_null(emit_refusal(EMIT_SGLANG, &p));
+    p.adapters.sharded = false;
+    has(command(a, EMIT_SGLANG, &p), "--max-loaded-loras 50");
+    arena_close(a);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plain),   cmocka_unit_test(test_formats),
-                                       cmocka_unit_test(test_layouts), cmocka_unit_test(test_mixed),
-                                       cmocka_unit_test(test_drafts),  cmocka_unit_test(test_pools),
-                                       cmocka_unit_test(test_quoting), cmocka_unit_test(test_width)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_plain),   cmocka_unit_test(test_formats), cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_layouts), cmocka_unit_test(test_mixed),   cmocka_unit_test(test_drafts),
+        cmocka_unit_test(test_pools),   cmocka_unit_test(test_quoting), cmocka_unit_test(test_width)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

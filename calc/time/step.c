@@ -128,6 +128,7 @@ const struct sym *step_activation(struct sym_ctx *c, const struct model *m, cons
     for (size_t i = 0; i < ops->n; i++) {
         const struct cost_op *op = &ops->op[i];
         const struct sym *bytes = op->activation_bytes;
+        if (cost_op_adapts(op)) continue; /* works on the arrays of the product beside it, in place */
         if (stage) bytes = sym_mul(c, sym_min(c, sym_int(c, 1), cost_times(c, op, stage)), bytes);
         most = sym_max(c, most, bytes);
     }
