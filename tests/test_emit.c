@@ -312,6 +312,13 @@ static void test_adapters(void **state)
     has(command(a, EMIT_SGLANG, &p), "--max-loras-per-batch 7");
     has(command(a, EMIT_SGLANG, &p), "--lora-target-modules all");
     assert_non_null(emit_refusal(EMIT_TRTLLM, &p));
+    p.adapters.rank = 24;
+    assert_non_null(emit_refusal(EMIT_VLLM, &p));
+    has(command(a, EMIT_SGLANG, &p), "--max-lora-rank 24");
+    p.adapters.rank = 640;
+    assert_non_null(emit_refusal(EMIT_VLLM, &p));
+    p.adapters.rank = 320;
+    assert_null(emit_refusal(EMIT_VLLM, &p));
     p.host_adapters = 50;
     p.adapters.modules = LORA_V | LORA_KV_A;
     p.adapters.sharded = true;

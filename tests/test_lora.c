@@ -370,6 +370,48 @@ static void test_sharded_sends(void **state)
     arena_close(a);
 }
 
+/* Memory has the slots, of the stage that has most; a layout that is a symbol, as plans have it, gives the same. */
+static void test_steps(void **state)
+{
+    static const struct {
+        const char *model;
+        struct layout layout;
+    } CASES[] = {{"llama-3.1-8b", {.tp = 1}},
+                 {"llama-3.1-8b", {.tp = 4}},
+                 {"llama-3.1-8b", {.tp = 2, .pp = 2}},
+                 {"mixtral-8x7b", {.tp = 2, .dp = 2, .ep = 4}}};
+    (void)state;
+    for (size_t i = 0; i < COUNT(CASES); i++)
+        for (int sharded = 0; sharded < 2; sharded++) {
+            struct arena *a = arena_open();
+            struct err e = {0};
+            double bare[STEP_VALUES_N], fixed[STEP_VALUES_N], any[STEP_VALUES_N];
+            const struct hw hw = device(a, "h100-sxm");
+            const struct model_adapters x = {.slots = 3, .rank = 24, .among = 17, .sharded = sharded};
+            const struct model without = load(a, CASES[i].model);
+            struct model m = load(a, CASES[i].model);
+            const struct layout *l = &CASES[i].layout;
+            if (lora_serve(&m, &x, &e) != ERR_OK) fail_msg("%s", e.text);
+            const struct step_setup of = {.layout = *l, .fidelity = STEP_ROOFLINE},
+                                    free = {.any_layout = true, .fidelity = STEP_ROOFLINE};
+            eval(compile(a, &without, &hw, of), NULL, 12, 512, 1024, bare);
+            struct step *s = compile(a, &m, &hw, of);
+            eval(s, NULL, 12, 512, 1024, fixed);
+            eval(compile(a, &m, &hw, free), l, 12, 512, 1024, any);
+            near_to(step_adapter_bytes(s), fixed[STEP_adapter_bytes], 1e-14);
+            assert_true(fixed[STEP_adapter_bytes] > 0 && bare[STEP_adapter_bytes] == 0);
+            if (l->pp == 0) {
+                near_to(fixed[STEP_weight_bytes], bare[STEP_weight_bytes] + fixed[STEP_adapter_bytes], 1e-14);
+                near_to(fixed[STEP_memory_bytes], bare[STEP_memory_bytes] + fixed[STEP_adapter_bytes], 1e-14);
+            }
+            assert_true(fixed[STEP_decode_step_s] > bare[STEP_decode_step_s]);
+            static const enum step_value SAME[] = {STEP_weight_bytes,  STEP_adapter_bytes, STEP_memory_bytes,
+                                                   STEP_decode_step_s, STEP_prefill_s,     STEP_decode_wire_bytes};
+            for (size_t k = 0; k < COUNT(SAME); k++) near_to(any[SAME[k]], fixed[SAME[k]], 1e-12);
+            arena_close(a);
+        }
+}
+
 static void test_not_served(void **state)
 {
     static const struct {
@@ -403,6 +445,7 @@ int main(void)
         cmocka_unit_test(test_experts_of_adapters),
         cmocka_unit_test(test_latents_served),
         cmocka_unit_test(test_sharded_sends),
+        cmocka_unit_test(test_steps),
         cmocka_unit_test(test_not_served),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,22 +4,11 @@
 
 enum { SLOTS_MAX = 1 << 20, RANK_MAX = 1 << 16, DEFAULT_RANK = 16 };
 
-/* Ranks of slots that vLLM takes (vllm/config/lora.py). */
-static const int64_t RANKS[] = {1, 8, 16, 32, 64, 128, 256, 320, 512};
-
 static enum err_code count(const struct option_values *v, const char *name, int64_t most, int64_t *out, struct err *e)
 {
     if (!option_get(v, name)) return ERR_OK;
     if (units_parse_count(option_get(v, name), 1, most, out, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
     return ERR_OK;
-}
-
-static int64_t rank_of(int64_t adapter)
-{
-    if (adapter == 0) return DEFAULT_RANK;
-    for (size_t i = 0; i < sizeof RANKS / sizeof RANKS[0]; i++)
-        if (RANKS[i] >= adapter) return RANKS[i];
-    return adapter;
 }
 
 enum err_code lora_options_parse(const struct option_values *v, int64_t rank, struct lora_request *out, struct err *e)
@@ -34,7 +23,7 @@ enum err_code lora_options_parse(const struct option_values *v, int64_t rank, st
             return err_set(e, ERR_USAGE, "--%s is of adapters that are served: --max-loras N", OTHERS[i]);
     if (!option_get(v, "max-loras")) return ERR_OK;
     TRY(count(v, "max-loras", SLOTS_MAX, &q.served.slots, e));
-    q.served.rank = rank_of(rank);
+    q.served.rank = rank > 0 ? lora_slot_rank(rank) : DEFAULT_RANK;
     q.served.among = q.host = q.served.slots;
     TRY(count(v, "max-lora-rank", RANK_MAX, &q.served.rank, e));
     if (q.served.rank < rank)

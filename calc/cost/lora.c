@@ -40,6 +40,14 @@ const char *lora_module_name(size_t i, unsigned *bit)
     return WHOLE[i];
 }
 
+int64_t lora_slot_rank(int64_t rank)
+{
+    static const int64_t RANKS[] = {1, 8, 16, 32, 64, 128, 256, 320, 512};
+    for (size_t i = 0; i < sizeof RANKS / sizeof RANKS[0]; i++)
+        if (RANKS[i] >= rank) return RANKS[i];
+    return rank;
+}
+
 enum err_code lora_parse_modules(const char *text, unsigned *out, struct err *e)
 {
     *out = 0;

@@ -35,6 +35,10 @@ enum err_code lora_parse_modules(const char *text, unsigned *out, struct err *e)
 /* lora_module_name -- what checkpoints call the i-th of them ("q_proj"), and its bit; NULL behind the last. */
 const char *lora_module_name(size_t i, unsigned *bit);
 
+/* lora_slot_rank -- the least rank of slots that vLLM takes (1, 8, 16, 32, 64, 128, 256, 320, 512) and that holds an
+ * adapter; the adapter's beyond. Source: vllm/config/lora.py. */
+int64_t lora_slot_rank(int64_t rank);
+
 /* What one adapter adds: parameters, sum over the matrices of `out x in` of rank*(in + out), of every routed expert its
  * own; and matrix flops a token, two products of each that it passes, 2 a parameter. */
 struct lora_cost {

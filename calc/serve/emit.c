@@ -25,6 +25,8 @@ enum err_code emit_find(const char *name, enum emit_engine *out, struct err *e)
                    text_clean(clean, sizeof clean, name, strlen(name)));
 }
 
+enum { VLLM_RANK_MAX = 512 };
+
 const char *emit_refusal(enum emit_engine engine, const struct emit_plan *p)
 {
     const struct layout *l = &p->layout;
@@ -36,6 +38,9 @@ const char *emit_refusal(enum emit_engine engine, const struct emit_plan *p)
         if (p->experts && l->ep > 1 && l->ep != group)
             return "vLLM deals experts over all ranks of a copy or over none (--enable-expert-parallel)";
         if (l->dp > 1 && l->pp > 1) return "vLLM has no attention groups beside stages";
+        if (p->adapters.slots > 0 &&
+            (p->adapters.rank > VLLM_RANK_MAX || lora_slot_rank(p->adapters.rank) != p->adapters.rank))
+            return "vLLM takes 1, 8, 16, 32, 64, 128, 256, 320 or 512 as --max-lora-rank";
         if (p->draft_tokens > 0 && l->pp > 1) return "vLLM drafts no tokens beside stages";
         if (p->draft_nodes > 0) return "vLLM drafts rows of tokens, no trees (vllm/config/speculative.py)";
         return NULL;
