@@ -13,8 +13,7 @@ enum err_code estimate_weight_bytes(struct arena *a, const struct model *m, doub
     const struct cost_pass pass = {.name = "decode", .B = y.B, .T = sym_int(c, 1), .S = y.S, .absorbed = true};
     TRY(cost_build(a, c, &y, m, &PLAIN, &pass, 1, &ops, e));
     TRY(cost_bind(c, &y, m, 1, &ops, e));
-    const struct sym *bytes =
-        sym_sub(c, cost_weight_bytes(c, &ops, &PLAIN), cost_adapter_bytes(c, &ops, &PLAIN, NULL));
+    const struct sym *bytes = sym_sub(c, cost_weight_bytes(c, &ops, &PLAIN), cost_adapter_bytes(c, &ops, &PLAIN, NULL));
     TRY(sym_check(c, e));
     return sym_constant(bytes, out) ? ERR_OK : err_set(e, ERR_RANGE, "the bytes of the weights are no number");
 }

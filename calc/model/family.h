@@ -229,11 +229,11 @@ struct family {
     /* MTP_OWN: k is like the model's last layer; made the layer of a module, or left with a count of 0 where the file
      * does not say what it is. */
     enum err_code (*mtp_layer)(struct reader *r, int64_t module, struct layer_kind *k);
-    bool diffusion;     /* denoises tokens that see each other */
-    bool block_causal;  /* those of a block, block by block */
-    bool output_gate;   /* of attention */
+    bool diffusion;          /* denoises tokens that see each other */
+    bool block_causal;       /* those of a block, block by block */
+    bool output_gate;        /* of attention */
     bool adapted_vocabulary; /* vLLM's class has slots of adapters for embedding and head (embedding_modules) */
-    bool engine_states; /* vLLM serves it with its recurrent layers (its registry of models) */
+    bool engine_states;      /* vLLM serves it with its recurrent layers (its registry of models) */
     enum err_code (*attention)(struct reader *r, struct mixer *x); /* in place of the usual ones; NULL those */
     /* Fills a recurrent mixer from the file; NULL without one. */
     enum err_code (*recurrent)(struct reader *r, struct mixer *x);
