@@ -100,11 +100,11 @@ static double best(double x, double y) { return isnan(x) ? y : isnan(y) ? x : fm
 
 struct result_ceilings result_ceilings_of(const struct result *r)
 {
-    return (struct result_ceilings){
-        .peak_flops_per_s = best(r->before.peak_flops_per_s, r->after.peak_flops_per_s),
-        .read_bytes_per_s = best(r->before.read_bytes_per_s, r->after.read_bytes_per_s),
-        .moved_bytes_per_s = best(r->before.moved_bytes_per_s, r->after.moved_bytes_per_s),
-        .gather_bytes_per_s = best(r->before.gather_bytes_per_s, r->after.gather_bytes_per_s)};
+    return (struct result_ceilings){.peak_flops_per_s = best(r->before.peak_flops_per_s, r->after.peak_flops_per_s),
+                                    .read_bytes_per_s = best(r->before.read_bytes_per_s, r->after.read_bytes_per_s),
+                                    .moved_bytes_per_s = best(r->before.moved_bytes_per_s, r->after.moved_bytes_per_s),
+                                    .gather_bytes_per_s =
+                                        best(r->before.gather_bytes_per_s, r->after.gather_bytes_per_s)};
 }
 
 double result_gather(const struct result *r)
