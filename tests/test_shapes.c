@@ -212,7 +212,7 @@ static void points_of_kinds_are_jobs(void **state)
 {
     static const struct wire_arg GEMM[] = {{"m", "", 1, 64}, {"n", "", 1, 9999}, {"k", "", 1, 9999}};
     static const struct wire_arg PAGED[] = {{"batch", "", 1, 64}, {"kv_len", "", 1, 9999}, {"page_tokens", "", 0, 512}};
-    static const struct wire_variant V[] = {{"own", "fp32", "", "fp32,bf16", false}};
+    static const struct wire_variant V[] = {{"own", "fp32", "", "fp32,bf16", false, false}};
     static const struct wire_kernel KERNELS[] = {{.name = "product",
                                                   .row_kind = "gemm",
                                                   .ceiling = "",
@@ -279,7 +279,8 @@ static void points_of_kinds_are_jobs(void **state)
  * of the first by a library too; then the others. */
 static void cut_off_anywhere(void **state)
 {
-    static const struct wire_variant V[] = {{"own", "fp32", "", "fp32", false}, {"lib", "fp32", "", "fp32", true}};
+    static const struct wire_variant V[] = {{"own", "fp32", "", "fp32", false, false},
+                                            {"lib", "fp32", "", "fp32", true, false}};
     static const struct wire_arg ARGS[] = {{"m", "", 1, 4096}}; /* not a unit */
     struct wire_point many[9], few[3];
     for (int i = 0; i < 9; i++) many[i] = (struct wire_point){{1, {{"m", i + 1}}}, "fp32", i < 7};

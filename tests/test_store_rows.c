@@ -411,8 +411,8 @@ static void one_bound_everywhere(void **state)
         r.flops = 2 * m * n * k;
         r.read_bytes = 2 * (m + n) * k;
         r.written_bytes = 2 * m * n;
-        r.before = (struct result_ceilings){0.7 * peak, 0.8 * read, 0.8 * 1.25 * read};
-        r.after = (struct result_ceilings){0.9 * peak, 0.6 * read, 0.6 * 1.25 * read};
+        r.before = (struct result_ceilings){0.7 * peak, 0.8 * read, 0.8 * 1.25 * read, (double)NAN};
+        r.after = (struct result_ceilings){0.9 * peak, 0.6 * read, 0.6 * 1.25 * read, (double)NAN};
         if (!r.cold) r.before.moved_bytes_per_s = r.after.moved_bytes_per_s = (double)NAN;
         const double all = r.read_bytes + r.written_bytes, bound_s = result_bound_s(&r, r.flops, r.read_bytes, all);
         const double by_hand_s = fmax(r.flops / (0.9 * peak), r.read_bytes / (0.8 * read));
