@@ -799,7 +799,8 @@ static void test_verify(void **state)
     (void)state;
 }
 
-/* The cheapest of all plans that keep every promise on paper and when simulated, found by trying each one by itself. */
+/* The cheapest of all plans that keep every promise when simulated, and on paper or miss by no more than the margin,
+ * found by trying each one by itself. */
 static double cheapest_by_hand(struct asked *k, int64_t most)
 {
     double best = (double)INFINITY;
@@ -818,7 +819,7 @@ static double cheapest_by_hand(struct asked *k, int64_t most)
                     if (usd >= best) continue;
                     struct arena *own = arena_open();
                     must(planner_at(own, &k->q, &x, &y, &e), &e);
-                    if (y.verdict == PLANNER_MEETS) {
+                    if (y.verdict == PLANNER_MEETS || planner_near_part(&k->q, &y) <= 1) {
                         must(planner_verify(own, &k->q, &y, &k->work, &v, &e), &e);
                         if (v.keeps) best = usd;
                     }
@@ -916,7 +917,7 @@ static void test_confirm_pools(void **state)
                 x.prefill = prefill;
                 struct arena *own = arena_open();
                 must(planner_at(own, &k->q, &x, &y, &e), &e);
-                if (y.verdict == PLANNER_MEETS) {
+                if (y.verdict == PLANNER_MEETS || planner_near_part(&k->q, &y) <= 1) {
                     must(planner_verify(own, &k->q, &y, &k->work, &v, &e), &e);
                     if (v.keeps) best = n;
                 }
@@ -929,6 +930,84 @@ static void test_confirm_pools(void **state)
            r.best[0].step_tokens != paper.step_tokens)))
         fail_msg("%d + %d, %d sequences, %d tokens", (int)r.best[0].prefill, (int)(r.best[0].gpus - r.best[0].prefill),
                  (int)r.best[0].seqs, (int)r.best[0].step_tokens);
+    arena_close(a);
+}
+
+/* Copies behind a router are better than on paper: a promise between the two is late there and kept when it is
+ * simulated, whether something dearer keeps it on paper or nothing does; a floor forbids, and so does saturation. */
+static void test_near(void **state)
+{
+    static const char *const GPU[] = {"h100-sxm"};
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct asked *k = ask(a, "llama-3.1-8b", GPU, 1, 3, 67, "uniform:300..2100", "uniform:50..350");
+    const struct planner_watch watch = {.most = 60};
+    struct planner_plan x = {.step_tokens = STEPS[0], .seqs = SEQS[1]}, y;
+    struct planner_verified v;
+    struct planner_result r;
+    struct planner_confirmed c;
+    (void)state;
+    k->q.formats_n = 1;
+    k->q.ttft.s = (double)NAN;
+    k->q.like.tp = k->q.like.pp = k->q.like.ep = k->q.like.dp = 1;
+    k->q.step_tokens_n = 1;
+    k->q.seqs = &SEQS[1];
+    k->q.seqs_n = 1;
+    x.layout = layout_whole(&(struct layout){.tp = 1, .replicas = 3, .per_node = 3, .skew = 1});
+    must(planner_at(a, &k->q, &x, &y, &e), &e);
+    must(planner_verify(a, &k->q, &y, &k->work, &v, &e), &e);
+    if (!(y.point.tpot_s > 1.01 * v.tpot_s)) fail_msg("%g on paper, %g simulated", y.point.tpot_s, v.tpot_s);
+    k->q.tpot.s = sqrt(y.point.tpot_s * v.tpot_s);
+    for (int64_t most = 3; most <= 6; most += 3) { /* nothing on paper; something dearer */
+        k->device[0].most = most;
+        must(planner_search(a, &k->q, &r, &e), &e);
+        assert_int_equal(r.best_n, most > 3);
+        struct planner_plan near;
+        bool found;
+        must(planner_near_cheapest(a, &k->q, 1, r.best_n ? r.best[0].cost.usd_per_h : (double)NAN, &near, &found, &e),
+             &e);
+        assert_true(found && near.gpus <= 3 && near.paper == PLANNER_LATE_TPOT);
+        assert_true(near.point.tpot_s > k->q.tpot.s);
+        const double part = planner_near_part(&k->q, &near), m = planner_margin_of(&k->q, &near).tpot;
+        assert_true(part > 0 && part <= 1);
+        assert_true(fabs(k->q.tpot.s * (1 + part * (m - 1)) / near.point.tpot_s - 1) < 1e-12);
+        must(planner_confirm(a, &k->q, &k->work, &watch, &r, &c, &e), &e);
+        assert_true(c.found && c.verified.keeps && c.refuted == 0);
+        assert_int_equal(r.best_n, 1); /* the dearer one of its kind has left */
+        assert_int_equal(r.best[0].gpus, 3);
+        assert_int_equal(r.best[0].verdict, PLANNER_MEETS);
+        assert_int_equal(r.best[0].paper, PLANNER_LATE_TPOT);
+        assert_true(r.best[0].point.tpot_s > k->q.tpot.s && c.verified.tpot_s <= k->q.tpot.s);
+    }
+    /* without simulations in full breadth the nearest of each cost still is */
+    k->device[0].most = 3;
+    must(planner_search(a, &k->q, &r, &e), &e);
+    must(planner_confirm(a, &k->q, &k->work, &(struct planner_watch){.most = 0}, &r, &c, &e), &e);
+    assert_true(c.near_cut && c.found && !c.cut);
+    /* beyond the margin, saturated, below the floor */
+    k->q.tpot.s = y.point.tpot_s / planner_margin_of(&k->q, &y).tpot * .999;
+    y.paper = PLANNER_LATE_TPOT;
+    assert_true(planner_near_part(&k->q, &y) > 1);
+    y.paper = PLANNER_SATURATED;
+    assert_true(isinf(planner_near_part(&k->q, &y)));
+    k->q.tpot.s = y.floor_tpot_s * .999;
+    must(planner_search(a, &k->q, &r, &e), &e);
+    must(planner_confirm(a, &k->q, &k->work, &watch, &r, &c, &e), &e);
+    assert_true(r.best_n == 0 && !c.found && c.near_refuted == 0);
+    /* none of two pools, of what is not simulated, of a job; less of one copy; first tokens more */
+    struct planner_plan z = y;
+    const struct planner_margin many = planner_margin_of(&k->q, &z);
+    z.layout.replicas = 1;
+    const struct planner_margin one = planner_margin_of(&k->q, &z);
+    assert_true(one.tpot > 1 && one.tpot < many.tpot && one.ttft > 1 && one.ttft < many.ttft);
+    z = y;
+    z.prefill = 1;
+    assert_true(planner_margin_of(&k->q, &z).tpot <= 1);
+    z = y;
+    z.layout.dp = 2;
+    assert_true(planner_margin_of(&k->q, &z).ttft <= 1);
+    k->q.aim = PLANNER_JOB;
+    assert_true(planner_margin_of(&k->q, &y).tpot <= 1);
     arena_close(a);
 }
 
@@ -1012,7 +1091,7 @@ int main(void)
         cmocka_unit_test(test_seeds),      cmocka_unit_test(test_draft),
         cmocka_unit_test(test_draft_unit), cmocka_unit_test(test_pools),
         cmocka_unit_test(test_confirm),    cmocka_unit_test(test_confirm_pools),
-        cmocka_unit_test(test_bulk),
+        cmocka_unit_test(test_near),       cmocka_unit_test(test_bulk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

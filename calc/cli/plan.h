@@ -115,8 +115,9 @@ struct plan_case {
     enum emit_drafting draft_kind;
     struct planner_paying paying; /* of the winner */
     const char *unpaid;           /* why nothing is known of that; NULL */
-    bool verify, has_emit;
-    const char *server; /* as asked, else vLLM's; NULL: none */
+    bool verify, has_emit, has_near;
+    struct planner_plan near; /* has_near: cheaper than the winner, and late on paper by less than paper is off */
+    const char *server;       /* as asked, else vLLM's; NULL: none */
     struct engine engine;
     enum emit_engine runs; /* with a server: layouts are those that this engine can run */
     enum emit_engine emit;
@@ -154,6 +155,15 @@ const char *plan_promises_text(struct arena *a, const struct plan_case *c);
  * stand for its own. plan_doubts -- what is not checked of the winner. plan_headroom_how -- " (simulated, ...)", how
  * its headroom is known; empty: on paper, like all else; NULL: no memory. */
 enum { PLAN_SIMULATIONS = 192 }; /* in full breadth, of a search */
+/* plan_paper_miss -- "on paper TPOT p95 40.01 ms > 40 ms", of a plan that a simulation may choose; NULL: it misses
+ * nothing there. plan_near_text -- that and what the simulation says, of a winner; empty: nothing. plan_near -- a line
+ * on what would cost less and misses by so little; plan_shares -- on a cache that is replicated, where it could be
+ * shared.
+ */
+const char *plan_paper_miss(struct arena *a, const struct plan_case *c, const struct planner_plan *x);
+const char *plan_near_text(struct arena *a, const struct plan_case *c, const struct planner_plan *x);
+void plan_near(struct arena *a, struct out *o, const struct plan_case *c, const char *prefix);
+void plan_shares(struct out *o, const struct plan_case *c, const char *prefix);
 const char *plan_headroom_how(struct arena *a, const struct plan_case *c);
 __attribute__((format(printf, 3, 4))) void plan_say(struct out *o, const char *prefix, const char *fmt, ...);
 const char *plan_kernels(const struct plan_case *c);

@@ -98,6 +98,14 @@ void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, cons
     if (c->refuted)
         plan_say(o, prefix, "%lld plan%s that cost no more kept every promise on paper and not when simulated",
                  (long long)c->refuted, c->refuted == 1 ? "" : "s");
+    if (k->near_refuted)
+        plan_say(o, prefix,
+                 "%zu plan%s that cost no more missed on paper by less than it may be off, and when simulated",
+                 k->near_refuted, k->near_refuted == 1 ? "" : "s");
+    if (k->near_cut)
+        plan_say(o, prefix,
+                 "of plans that miss on paper behind %d simulations only the nearest of each cost was simulated",
+                 PLAN_SIMULATIONS / 3);
     if (k->cut)
         plan_say(o, prefix,
                  "the search was cut: behind %d simulations only the best plan of each cost was simulated, so a "
@@ -115,7 +123,9 @@ void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, cons
                      ? "note: percentiles are on paper, not simulated, and may be low near saturation: %s"
                      : "note: on paper, not simulated: %s",
                  c->unverified ? "this plan is not simulated" : "--verify simulates them");
+    plan_near(a, o, c, prefix);
     if (c->unverified) plan_say(o, prefix, "not simulated: %s", c->unverified);
+    plan_shares(o, c, prefix);
     if (x->estimated) plan_say(o, prefix, "note: nobody measured such a layout; its times are estimates");
     if (c->adapters.served.slots > 0)
         plan_say(o, prefix,

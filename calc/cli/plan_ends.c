@@ -130,7 +130,7 @@ static enum err_code too_late(const char *what, double promised_s, double value_
                    where, what, is, may, units_format_time(least, floor_s), by);
 }
 
-enum err_code plan_none(const struct plan_case *c, struct err *e)
+static enum err_code forbidden(const struct plan_case *c, struct err *e)
 {
     static const enum planner_verdict FIRST[] = {PLANNER_LATE_TPOT, PLANNER_LATE_TTFT, PLANNER_LATE_JOB,
                                                  PLANNER_SATURATED, PLANNER_SLOW_TPOT, PLANNER_SLOW_TTFT,
@@ -168,4 +168,20 @@ enum err_code plan_none(const struct plan_case *c, struct err *e)
     case PLANNER_VERDICTS: break;
     }
     return err_set(e, ERR_NO, "no plan");
+}
+
+enum err_code plan_none(const struct plan_case *c, struct err *e)
+{
+    struct err why = {0};
+    char money[UNITS_TEXT_MAX];
+    const enum err_code code = forbidden(c, &why);
+    if (c->has_near)
+        return err_set(e, code,
+                       "%s; on paper %lld x %s for %s/h miss by less than paper may be off: --verify would try them",
+                       why.text, (long long)c->near.gpus, c->device[c->near.device].hw->key,
+                       plan_money(money, c->near.cost.usd_per_h));
+    if (c->confirmed.near_refuted > 0)
+        return err_set(e, code, "%s; simulated, %zu that miss on paper by less than it may be off do as well", why.text,
+                       c->confirmed.near_refuted);
+    return err_set(e, code, "%s", why.text);
 }

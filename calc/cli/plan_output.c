@@ -9,8 +9,8 @@
 #include "calc/cli/plan.h"
 
 struct plan_row {
-    const char *model, *hardware, *verdict, *layout, *weights, *kv, *estimated, *why, *price_source, *price_date,
-        *draft;
+    const char *model, *hardware, *verdict, *on_paper, *layout, *weights, *kv, *estimated, *why, *price_source,
+        *price_date, *draft;
     bool simulated;
     double simulated_ttft_s, simulated_tpot_s;
     int64_t simulated_requests;
@@ -31,6 +31,8 @@ static const struct column COLUMNS[] = {
     ROW(hardware, STRING, NONE, COLUMN_SHOWN, "device", "the device"),
     ROW(verdict, STRING, NONE, 0, "verdict",
         "meets, or what is broken: late (in service), slow (a floor), saturated, short of memory, illegal"),
+    ROW(on_paper, STRING, NONE, 0, "on paper",
+        "verdict there: not of what meets when it is simulated alone; percentiles on paper are off, mostly too long"),
     ROW(candidates, INT, COUNT, 0, "n", "candidates of the device that end so; the row is the nearest"),
     ROW(gpus, INT, COUNT, COLUMN_SHOWN, "GPUs", "devices in all"),
     ROW(layout, STRING, NONE, COLUMN_SHOWN, "layout", "TP, PP, attention-DP and EP of a copy, and copies"),
@@ -159,7 +161,7 @@ const char *plan_reason(struct arena *a, const struct plan_case *c, const struct
                             x->point.saturation_per_s * (double)x->layout.replicas,
                             100 * (1 - x->point.saturation_per_s / x->rate_per_s), limits);
     case PLANNER_DEARER: return "costs more than a plan that keeps every promise";
-    case PLANNER_MEETS:
+    case PLANNER_MEETS: return plan_paper_miss(a, c, x);
     case PLANNER_VERDICTS: break;
     }
     return NULL;
@@ -177,6 +179,7 @@ static enum err_code fill(struct arena *a, const struct plan_case *c, const stru
     *r = (struct plan_row){.model = c->model,
                            .hardware = d->hw->key,
                            .verdict = planner_verdict_name(x->verdict),
+                           .on_paper = planner_verdict_name(x->verdict == PLANNER_MEETS ? x->paper : x->verdict),
                            .layout = plan_layout_words(a, &x->layout),
                            .weights = f->weights ? f->weights : "stored",
                            .kv = f->kv ? f->kv : "stored",
@@ -479,6 +482,8 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
                             : "",
             units_format_time(s, p->ttft_s), units_format_time(t, p->tpot_s), p->batch,
             100 * x->rate_per_s / p->saturation_per_s);
+    const char *near = plan_near_text(a, c, x);
+    if (near && *near) put_line(o, "%s", near);
     if (q->aim == PLANNER_JOB)
         put_line(o, "done in %s, of it %s for the last answers; %s for all", units_format_time(s, p->makespan_s),
                  units_format_time(t, p->tail_s), plan_money(u, x->cost.usd_per_h * p->makespan_s / 3600));

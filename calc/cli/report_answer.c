@@ -78,6 +78,8 @@ static void answer_simulation(struct report *r)
                          "%s.",
                          v->n, units_format_time(s, v->ttft_s), units_format_time(t, v->tpot_s),
                          v->keeps ? "keeps its promises" : "does NOT keep its promises"));
+    const char *near = r->best && v->keeps ? plan_near_text(r->arena, r->c, r->best) : NULL;
+    if (near && *near) paragraph(r->o, "", arena_printf(r->arena, "%s.", near));
     if (r->c->refuted)
         paragraph(r->o, "",
                   arena_printf(r->arena,

@@ -119,6 +119,7 @@ struct planner_request {
     void *closure;
     bool (*progress)(void *closure, size_t done, size_t all); /* of a search, now and then; false: stop; NULL */
     void *watching;
+    double near; /* what is late on paper by no more than so much of its margin (planner_margin_of) meets; 0: none */
     bool exhaustive; /* solve every candidate that is legal: what pruning must agree with */
 };
 
@@ -160,8 +161,9 @@ struct planner_plan {
     int64_t gamma;   /* tokens drafted in a row; 0: no draft */
     int64_t prefill; /* of the copies, those that prefill alone, the others decode; 0: all do both */
     enum planner_verdict verdict;
-    const char *why; /* of an illegal one */
-    double miss;     /* of a failing one: bytes that are missing, or value over promise, or rate over saturation */
+    enum planner_verdict paper; /* of a solved one the verdict without margins, whatever a simulation said */
+    const char *why;            /* of an illegal one */
+    double miss; /* of a failing one: bytes that are missing, or value over promise, or rate over saturation */
     double floor_tpot_s, floor_ttft_s;         /* of a step, and of a prompt, alone: nothing is faster */
     const char *floor_tpot_by, *floor_ttft_by; /* "memory bandwidth", "compute" or "link" */
     double value_s;                            /* late or slow: the time that is over the promise */
@@ -196,9 +198,29 @@ struct planner_result {
 enum err_code planner_search(struct arena *a, const struct planner_request *q, struct planner_result *out,
                              struct err *e);
 
-/* planner_order -- which of two plans is better: cheaper (a job: in all; fewer GPUs where a price is not known), fewer
- * GPUs, more that it can take, shorter TPOT, fewer copies, smaller batch and step; < 0: a. A total order of different
- * plans. */
+/* What a percentile on paper may be above its promise, as times of it, while the simulator may keep it. */
+struct planner_margin {
+    double ttft, tpot;
+};
+
+/* planner_margin_of -- of a plan, whatever it promises: by the scheduler's policy, and by whether there are copies
+ * behind a router, which takes the least loaded where paper has each take its share by chance. {1, 1} of what is not
+ * simulated, and of two pools, of which paper is too good already. */
+struct planner_margin planner_margin_of(const struct planner_request *q, const struct planner_plan *plan);
+
+/* planner_near_part -- of a solved plan, how much of its margin the promise takes that it misses by most: 0 none is
+ * missed, above 1 beyond it, infinite where no margin helps (saturated, a job, not simulated). */
+double planner_near_part(const struct planner_request *q, const struct planner_plan *plan);
+
+/* planner_near_cheapest -- the cheapest plan that misses on paper by no more than such a part of its margin, (0, 1],
+ * and costs less than so many dollars an hour (NAN: any); floors and saturation forbid as ever. Errors: as
+ * planner_search. Cost: a search over the GPUs that cost less. */
+enum err_code planner_near_cheapest(struct arena *a, const struct planner_request *q, double part_of_margin,
+                                    double below_usd_per_h, struct planner_plan *out, bool *found, struct err *e);
+
+/* planner_order -- which of two plans is better: cheaper (a job: in all; fewer GPUs where a price is not known), with
+ * `near` nearer to what is promised on paper, fewer GPUs, more that it can take, shorter TPOT, fewer copies, smaller
+ * batch and step; < 0: a. A total order of different plans. */
 int planner_order(const struct planner_request *q, const struct planner_plan *a, const struct planner_plan *b);
 
 /* planner_verdict_name -- "meets", "dearer", "late-ttft", ... */

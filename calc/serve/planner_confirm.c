@@ -38,9 +38,11 @@ struct walk {
     struct planner_unit **unit; /* [meets] */
     struct seen *seen;          /* refuted ones of it */
     size_t meets_n, meets_room, seen_n;
-    size_t simulated;
+    size_t simulated, near_simulated;
     struct planner_plan found;
 };
+
+enum { NEAR_PART = 3 }; /* of the simulations in full breadth, those of plans that miss on paper: one in so many */
 
 static struct cost cost_of(const struct planner_request *q, size_t device, int64_t gpus)
 {
@@ -111,6 +113,8 @@ static bool next_cost(const struct walk *k, const struct cost *last, struct cost
     }
     return any;
 }
+
+static bool misses(const struct planner_plan *x) { return x->paper != PLANNER_MEETS; }
 
 /* Where it belongs among those of its cost. */
 static enum err_code add(struct walk *k, const struct planner_plan *plan, struct planner_unit *u, struct err *e)
@@ -205,33 +209,41 @@ static bool equals_refuted(const struct walk *k, size_t i)
     return false;
 }
 
+/* Whether simulations in full breadth are used up, of plans like the i-th of a cost: then the first of them alone. */
+static bool cut(struct walk *k, size_t i)
+{
+    const bool near = misses(&k->meets[i]);
+    if (near ? k->near_simulated < k->watch->most / NEAR_PART : k->simulated < k->watch->most) return false;
+    *(near ? &k->out->near_cut : &k->out->cut) = true;
+    return i > 0 && misses(&k->meets[i - 1]) == near;
+}
+
+static void refute(struct walk *k, size_t i) { ++*(misses(&k->meets[i]) ? &k->out->near_refuted : &k->out->refuted); }
+
 static enum err_code simulate_cost(struct walk *k, struct err *e)
 {
     for (size_t i = 0; i < k->meets_n && !k->out->found && !k->out->interrupted; i++) {
         struct planner_run run;
         struct arena *own;
         if (equals_refuted(k, i)) {
-            k->out->refuted++;
+            refute(k, i);
             continue;
         }
-        if (k->simulated >= k->watch->most) {
-            k->out->cut = true;
-            if (i > 0) return ERR_OK; /* one at each cost */
-        }
+        if (cut(k, i)) continue;
         own = arena_open();
         if (!own) return err_nomem(e);
         enum err_code code = planner_run_until(own, k->q, &k->meets[i], k->work, k->watch, &run, e);
         if (code == ERR_OK) code = planner_run_judge(own, k->q, &run, &k->out->verified, e);
         arena_close(own);
         TRY(code);
-        k->simulated++;
+        ++*(misses(&k->meets[i]) ? &k->near_simulated : &k->simulated);
         k->out->found = k->out->verified.keeps;
         k->out->interrupted = run.result.partial && !run.hopeless;
         if (k->out->found) {
             k->found = k->meets[i];
             planner_finish(&k->p, k->unit[i], &k->found);
         } else if (!k->out->interrupted) {
-            k->out->refuted++;
+            refute(k, i);
             if (never_full(k, i, &(struct seen){&k->meets[i], run.result.most_running, run.result.most_blocks}))
                 k->seen[k->seen_n++] = (struct seen){&k->meets[i], run.result.most_running, run.result.most_blocks};
         }
@@ -271,23 +283,52 @@ static void settle(const struct walk *k, struct planner_result *r)
     r->best_n = n;
 }
 
+static enum err_code meets_with(struct walk *k, const struct planner_option *x, int64_t copies, bool *meets,
+                                struct err *e)
+{
+    struct planner_plan plan = x->plan;
+    planner_copies(k->q, &plan, x->unit, copies);
+    *meets = false;
+    if (planner_verifies(&plan)) return ERR_OK;
+    TRY(planner_solve(&k->p, x->unit, &plan, e));
+    *meets = plan.verdict == PLANNER_MEETS;
+    return ERR_OK;
+}
+
+/* The copies of an option to begin with: below the best on paper (first NULL: there is none) nothing keeps its promises
+ * on paper; more copies are nearer, so the fewest within the margin are found by bisection. */
+static enum err_code begin(struct walk *k, size_t i, const struct cost *first, struct err *e)
+{
+    const struct planner_option *x = &k->option[i];
+    int64_t n = x->least, low = x->least - 1;
+    bool meets;
+    while (n <= x->most && (!first || dearer(cost_of(k->q, x->unit->device, x->unit->gpus * n), *first) < 0)) n++;
+    k->next[i] = n;
+    if (n == x->least) return ERR_OK;
+    int64_t high = n - 1;
+    TRY(meets_with(k, x, high, &meets, e));
+    if (!meets) return ERR_OK;
+    while (high - low > 1) {
+        const int64_t m = low + (high - low) / 2;
+        TRY(meets_with(k, x, m, &meets, e));
+        *(meets ? &high : &low) = m;
+    }
+    k->next[i] = high;
+    return ERR_OK;
+}
+
 enum err_code planner_confirm(struct arena *a, const struct planner_request *q, const struct workload *w,
                               const struct planner_watch *watch, struct planner_result *r,
                               struct planner_confirmed *out, struct err *e)
 {
-    struct walk k = {.q = q, .work = w, .watch = watch, .out = out};
+    struct planner_request near = *q;
+    struct walk k = {.q = &near, .work = w, .watch = watch, .out = out};
     struct cost at = {.of = 0};
+    near.near = 1;
     *out = (struct planner_confirmed){.found = false};
-    if (r->best_n == 0) return ERR_OK;
     TRY(open_walk(a, &k, e));
-    /* below the best on paper nothing keeps its promises on paper */
-    const struct cost first = cost_of(q, r->best[0].device, r->best[0].gpus);
-    for (size_t i = 0; i < k.options_n; i++) {
-        const struct planner_option *x = &k.option[i];
-        int64_t n = x->least;
-        while (n <= x->most && dearer(cost_of(q, x->unit->device, x->unit->gpus * n), first) < 0) n++;
-        k.next[i] = n;
-    }
+    const struct cost first = r->best_n > 0 ? cost_of(q, r->best[0].device, r->best[0].gpus) : at;
+    for (size_t i = 0; i < k.options_n; i++) TRY(begin(&k, i, r->best_n > 0 ? &first : NULL, e));
     for (bool begun = false; !out->found && !out->interrupted; begun = true) {
         const struct cost last = at;
         if (!next_cost(&k, begun ? &last : NULL, &at)) break;

@@ -27,6 +27,7 @@ int planner_order(const struct planner_request *q, const struct planner_plan *a,
     int r = isnan(pa) - isnan(pb);
     if (!r && !isnan(pa)) r = job ? rising(pa * a->point.makespan_s, pb * b->point.makespan_s) : rising(pa, pb);
     if (!r && job) r = rising((double)a->gpus * a->point.makespan_s, (double)b->gpus * b->point.makespan_s);
+    if (!r && q->near > 0) r = rising(planner_near_part(q, a), planner_near_part(q, b));
     if (!r) r = rising((double)a->gpus, (double)b->gpus);
     if (!r) r = changes(q, a) - changes(q, b);
     if (!r && job) r = rising(a->point.makespan_s, b->point.makespan_s);

@@ -202,27 +202,29 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, stru
 void planner_judge(const struct planner_request *q, struct planner_plan *plan)
 {
     const struct planner_point *o = &plan->point;
+    const bool serves = q->aim == PLANNER_SERVE;
     plan->verdict = PLANNER_MEETS;
     plan->miss = 0;
     if (q->aim == PLANNER_JOB) {
-        if (o->makespan_s <= q->deadline_s) return;
-        plan->verdict = PLANNER_LATE_JOB;
-        plan->miss = o->makespan_s / q->deadline_s;
-        plan->value_s = o->makespan_s;
-        return;
-    }
-    if (!(plan->rate_per_s < o->saturation_per_s) || isnan(o->batch)) {
+        if (!(o->makespan_s <= q->deadline_s)) {
+            plan->verdict = PLANNER_LATE_JOB;
+            plan->miss = o->makespan_s / q->deadline_s;
+            plan->value_s = o->makespan_s;
+        }
+    } else if (!(plan->rate_per_s < o->saturation_per_s) || isnan(o->batch)) {
         plan->verdict = PLANNER_SATURATED;
         plan->miss = plan->rate_per_s / o->saturation_per_s;
-    } else if (q->aim == PLANNER_SERVE && !isnan(q->tpot.s) && !(o->tpot_s <= q->tpot.s)) {
+    } else if (serves && !isnan(q->tpot.s) && !(o->tpot_s <= q->tpot.s)) {
         plan->verdict = PLANNER_LATE_TPOT;
         plan->miss = o->tpot_s / q->tpot.s;
         plan->value_s = o->tpot_s;
-    } else if (q->aim == PLANNER_SERVE && !isnan(q->ttft.s) && !(o->ttft_s <= q->ttft.s)) {
+    } else if (serves && !isnan(q->ttft.s) && !(o->ttft_s <= q->ttft.s)) {
         plan->verdict = PLANNER_LATE_TTFT;
         plan->miss = o->ttft_s / q->ttft.s;
         plan->value_s = o->ttft_s;
     }
+    plan->paper = plan->verdict;
+    if (q->near > 0 && planner_near_part(q, plan) <= q->near) plan->verdict = PLANNER_MEETS;
 }
 
 enum err_code planner_solve(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e)

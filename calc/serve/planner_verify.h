@@ -33,21 +33,25 @@ struct planner_confirmed {
     bool found;
     struct planner_verified verified; /* of the first of result->best */
     size_t refuted;                   /* plans that kept every promise on paper and not when simulated */
+    size_t near_refuted;              /* that missed on paper by no more than their margin, and when simulated */
     bool cut;                         /* `most` was reached: behind that one plan at each cost was simulated */
-    bool interrupted;                 /* `show` said so */
-    bool unsimulated;                 /* a plan that is not simulated costs less: */
+    bool near_cut;    /* of those within a margin, a third of it: behind that the nearest at each cost */
+    bool interrupted; /* `show` said so */
+    bool unsimulated; /* a plan that is not simulated costs less: */
     struct planner_plan cheaper;
 };
 
 /* planner_confirm -- the cheapest plan that keeps every promise when it is simulated, put before r->best; what was
- * refuted leaves it. All candidates of every device and precision are taken in the order of their cost, from that of
- * the best on paper on, those of one cost in the order of planner_order; whatever costs less than the one that is found
- * is refuted by closed forms, by the steady state or by its simulation, or is of a kind that is not simulated
- * (planner_verifies). Of two pools every split is one, from the fewest copies of either that keep the promises on paper
- * on. So a looser promise or one more device never makes the answer dearer, unless it was cut. Runs
- * that could not differ (a batch and a cache that never fill) are simulated once. found: false, and r->best has what is
- * not simulated and nothing else, where no plan is confirmed. Errors: as planner_verify. Cost: that of simulate_run
- * each, those that fail until they must. */
+ * refuted leaves it. All candidates of every device and precision are taken in the order of their cost, those of one
+ * cost that keep the promises on paper in the order of planner_order, behind them those that miss by no more than
+ * paper is off (planner_margin_of), the nearest first; whatever costs less than the one that is found is refuted by
+ * closed forms, by the steady state beyond its margin or by its simulation, or is of a kind that is not simulated
+ * (planner_verifies). A plan that is found so has the verdict MEETS, and in `paper` what it misses there. Of two pools
+ * every split is one, from the fewest copies of either that keep the promises on paper on. So a looser promise or one
+ * more device never makes the answer dearer, unless it was cut. Runs that could not differ (a batch and a cache that
+ * never fill) are simulated once. found: false, and r->best has what is not simulated and nothing else, where no plan
+ * is confirmed; on paper none need keep them. Errors: as planner_verify. Cost: that of simulate_run each, those that
+ * fail until they must. */
 enum err_code planner_confirm(struct arena *a, const struct planner_request *q, const struct workload *w,
                               const struct planner_watch *watch, struct planner_result *r,
                               struct planner_confirmed *out, struct err *e);
