@@ -231,10 +231,11 @@ static void needed_selected(struct walk *w, struct naive_op *op, const struct na
 }
 
 /* Old tokens that any query sees are read; new ones are written while a later token could see them. */
-static void needed(struct walk *w, struct naive_op *op, const struct naive_layer *l, int record)
+static void needed_as(struct walk *w, struct naive_op *op, const struct naive_layer *l, int record,
+                      const struct naive_format *format)
 {
     const struct naive_pass *p = w->p;
-    struct matrix m = matrix_open(p->B * p->S, record, &w->m->cache, &op->kv_needed_bytes);
+    struct matrix m = matrix_open(p->B * p->S, record, format, &op->kv_needed_bytes);
     for (int b = 0; b < p->B; b++)
         for (int key = 0; key < p->S; key++) {
             bool use = key >= p->S - p->T && sees(l, p->S - 1, key);
@@ -242,6 +243,11 @@ static void needed(struct walk *w, struct naive_op *op, const struct naive_layer
             for (int d = 0; use && d < record; d++) matrix_touch(&m, b * p->S + key, d);
         }
     matrix_close(&m);
+}
+
+static void needed(struct walk *w, struct naive_op *op, const struct naive_layer *l, int record)
+{
+    needed_as(w, op, l, record, &w->m->cache);
 }
 
 static struct naive_op *attend(struct walk *w, const struct naive_layer *l, const struct held *k, bool from_cache)
@@ -291,11 +297,11 @@ static struct naive_op *attend(struct walk *w, const struct naive_layer *l, cons
     return op;
 }
 
-static void write_cache(struct walk *w, const char *name, int record)
+static void write_cache_as(struct walk *w, const char *name, int record, const struct naive_format *format)
 {
     if (w->p->uncached) return;
     struct naive_op *op = op_open(w, name);
-    struct matrix m = matrix_open(w->tokens, record, &w->m->cache, &op->kv_bytes);
+    struct matrix m = matrix_open(w->tokens, record, format, &op->kv_bytes);
     for (int i = 0; i < w->tokens; i++)
         for (int d = 0; d < record; d++) {
             op->activation_bytes += w->m->activation_bytes;
@@ -303,6 +309,8 @@ static void write_cache(struct walk *w, const char *name, int record)
         }
     matrix_close(&m);
 }
+
+static void write_cache(struct walk *w, const char *name, int record) { write_cache_as(w, name, record, &w->m->cache); }
 
 /* Squares of a token's queries, and of its keys, summed over ranks in fp32: a ring as above. */
 static void sum_squares(struct walk *w)
@@ -359,6 +367,7 @@ static void indexer(struct walk *w, const struct naive_layer *l)
     const struct naive_model *m = w->m;
     const struct naive_pass *p = w->p;
     const struct naive_format plain = {.element_bytes = m->activation_bytes};
+    const struct naive_format fp8 = NAIVE_TILED(1, 1, 128, 4), *cache = l->index_blocks ? &m->cache : &fp8;
     const int dim = l->index_dim;
     int n = l->index_heads, parts = l->index_blocks ? p->ranks : 1; /* heads of blocks as KV heads are split */
     while (n % parts || p->ranks % parts) parts--;
@@ -370,12 +379,12 @@ static void indexer(struct walk *w, const struct naive_layer *l)
     elementwise(w, op, w->tokens * (l->index_blocks ? n + 1 : 1) * dim, 1, 1, l->index_blocks ? 4 : 7);
     for (int v = 0; v < 2; v++) vector(w, op, dim, !p->norms_uncounted);
     elementwise(w, op_open(w, "index_rope"), w->tokens * (n + 1) * (l->index_blocks ? dim : l->rope_dim), 1, 1, 3);
-    write_cache(w, "index_write", dim);
+    write_cache_as(w, "index_write", dim, cache);
     if (!l->index_blocks) linear(w, "index_weights", w->tokens, m->hidden, n, &m->router, false);
     op = op_open(w, "index");
     struct cells q = activations(w, op, w->tokens * n * dim), weight = activations(w, op, w->tokens * n);
     struct matrix keys = p->uncached ? matrix_open(p->B * p->S, dim, &plain, &op->activation_bytes)
-                                     : matrix_open(p->B * p->S, dim, &m->cache, &op->kv_bytes);
+                                     : matrix_open(p->B * p->S, dim, cache, &op->kv_bytes);
     for (int b = 0; b < p->B; b++)
         for (int t = 0; t < p->T; t++)
             for (int key = 0; key < p->S; key++) {
@@ -393,7 +402,7 @@ static void indexer(struct walk *w, const struct naive_layer *l)
                 }
                 if (!l->index_blocks) op->vector_flops++;
             }
-    if (!p->uncached) needed(w, op, l, dim);
+    if (!p->uncached) needed_as(w, op, l, dim, cache);
     free(q.seen);
     free(weight.seen);
     matrix_close(&keys);

@@ -8,11 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "calc/base/json_scan.h"
 #include "calc/base/text.h"
+#include "calc/base/units.h"
 
 #define json_bool json_c_bool /* json-c has a type of this name, json.h a function */
 #include <json-c/json.h>
@@ -166,10 +168,36 @@ static bool is_utf16(const char *text, size_t len)
                         (text[0] == '\0') != (text[1] == '\0'));
 }
 
+/* What unpacks a compressed file, by its first bytes; NULL: it is none. */
+static const char *unpacker(const char *text, size_t len, const char **what)
+{
+    static const struct {
+        const char *first, *what, *tool;
+        size_t len;
+    } PACKED[] = {{"\x1F\x8B", "gzip", "gzip -dc", 2},
+                  {"\x28\xB5\x2F\xFD", "zstd", "zstd -dc", 4},
+                  {"\xFD"
+                   "7zXZ",
+                   "xz", "xz -dc", 5},
+                  {"BZh", "bzip2", "bzip2 -dc", 3},
+                  {"\x04\x22\x4D\x18", "lz4", "lz4 -dc", 4},
+                  {"PK\x03\x04", "zip", "unzip -p", 4}};
+    for (size_t i = 0; i < sizeof PACKED / sizeof PACKED[0]; i++) {
+        if (len < PACKED[i].len || memcmp(text, PACKED[i].first, PACKED[i].len) != 0) continue;
+        *what = PACKED[i].what;
+        return PACKED[i].tool;
+    }
+    return NULL;
+}
+
 /* text[len] is readable and NUL: json-c needs the end marked to finish a bare number. */
 static enum err_code parse_text(struct arena *a, const char *name, const char *text, size_t len, struct json *out,
                                 struct err *e)
 {
+    const char *packed, *tool = unpacker(text, len, &packed);
+    if (tool)
+        return err_set(e, ERR_INPUT, "%s: compressed with %s, wanted JSON text: unpack it first (%s FILE)", name,
+                       packed, tool);
     const size_t skip = len >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* byte order mark */
     text += skip;
     len -= skip;
@@ -434,12 +462,53 @@ enum err_code json_str(const struct json *j, const char **out, struct err *e)
     return ERR_OK;
 }
 
+/* A value that needs no quotes: a letter, then anything that is no punctuation of JSON. What only begins like a literal
+ * of JSON, or is one in other letters (Python's True), would be neither. */
+static bool is_bare_word(const char *value)
+{
+    static const char *const LITERALS[] = {"true", "false", "null"};
+    const char c = value[0];
+    if (!(c >= 'a' && c <= 'z') && !(c >= 'A' && c <= 'Z') && c != '_' && !((unsigned char)c >= 0x80)) return false;
+    for (size_t i = 0; i < sizeof LITERALS / sizeof LITERALS[0]; i++)
+        if (strncasecmp(value, LITERALS[i], strlen(LITERALS[i])) == 0) return false;
+    return strpbrk(value, "\"'{}[]") == NULL && find_bad_utf8(value, strlen(value)) == strlen(value);
+}
+
+/* The text as one whole JSON value, a count as options have it (4Ki), or a bare word. */
+static enum err_code read_value(struct arena *a, const char *key, const char *value, struct json_object **out,
+                                struct err *e)
+{
+    char name[NAME_MAX_BYTES], found[FOUND_MAX];
+    const size_t len = strlen(value);
+    struct json_scan s = json_scan_open(a, "", value, len, NULL);
+    struct json parsed;
+    int64_t count;
+    *out = NULL;
+    text_clean(name, sizeof name, key, strlen(key));
+    s.words = true;
+    if (json_scan_all(&s) == ERR_OK) {
+        TRY(json_parse(a, name, value, len, &parsed, e));
+        *out = json_object_get(parsed.obj);
+        return *out || !parsed.obj ? ERR_OK : err_nomem(e);
+    }
+    const bool iec = len > 2 && value[len - 1] == 'i' && strchr("KMG", value[len - 2]) != NULL;
+    if (iec && units_parse_count(value, 0, INT64_MAX, &count, NULL) == ERR_OK)
+        *out = json_object_new_int64(count);
+    else if (is_bare_word(value))
+        *out = json_object_new_string(value);
+    else
+        return err_set(e, ERR_USAGE,
+                       "%s: '%s' is no whole JSON value (8, 4Ki, true, \"text\", [1, 2]); a string that is no plain "
+                       "word goes in double quotes",
+                       name, text_clean(found, sizeof found, value, len));
+    return *out ? ERR_OK : err_nomem(e);
+}
+
 enum err_code json_override(const struct json *j, const char *key, const char *value, struct err *e)
 {
+    struct json_object *v;
     if (!json_is_object(j)) return err_set(e, ERR_USAGE, "%s is not an object: nothing can be set in it", j->file);
-    enum json_tokener_error why;
-    struct json_object *v = json_tokener_parse_verbose(value, &why);
-    if (!v && strcmp(value, "null") != 0) v = json_object_new_string(value);
+    TRY(read_value(j->arena, key, value, &v, e));
     if (json_object_object_add(j->obj, key, v) != 0) return err_nomem(e);
     return ERR_OK;
 }

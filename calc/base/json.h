@@ -63,8 +63,10 @@ enum err_code json_num(const struct json *j, double *out, struct err *e);
 enum err_code json_bool(const struct json *j, bool *out, struct err *e);
 enum err_code json_str(const struct json *j, const char **out, struct err *e);
 
-/* json_override -- set member key of object j to a value written as JSON ("8", "true", "[1, 2]"; a bare word is a
- * string). Errors: ERR_USAGE j is no object or the text is no value, ERR_NOMEM. */
+/* json_override -- set member key of object j to a value written as one whole JSON value ("8", "true", "[1, 2]"), as a
+ * count with Ki, Mi or Gi ("4Ki"), or as a bare word, which is a string: it begins with a letter, has no quotes and no
+ * brackets, and does not begin like true, false or null. Errors: ERR_USAGE j is no object or the text is none of those,
+ * ERR_NOMEM. */
 enum err_code json_override(const struct json *j, const char *key, const char *value, struct err *e);
 
 /* json_drop -- remove member key of object j; false when there was none. */

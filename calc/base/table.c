@@ -2,6 +2,7 @@
 #include "calc/base/table.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "calc/base/table_text.h"
@@ -240,6 +241,40 @@ static bool same_words(const char *a, const char *b)
     return true;
 }
 
+/* Whether each word of a, between underscores, is one of b. */
+static bool words_within(const char *a, const char *b)
+{
+    if (!*a) return false;
+    for (const char *w = a; *w;) {
+        const size_t n = strcspn(w, "_");
+        bool found = false;
+        for (const char *x = b; *x && !found; x += strcspn(x, "_"), x += *x == '_')
+            found = n > 0 && strcspn(x, "_") == n && memcmp(x, w, n) == 0;
+        if (!found) return false;
+        w += n;
+        w += *w == '_';
+    }
+    return true;
+}
+
+/* "; did you mean total_params or active_params?": the first keys that have all words of one, or those alike. */
+static const char *suggest_keys(char *out, size_t cap, const struct table *t, const char *clean)
+{
+    enum { MOST = 3 };
+    const char *found[MOST];
+    size_t n = 0, w = 0;
+    (void)text_suggest(out, cap, clean, &t->columns[0].key, sizeof t->columns[0], t->n_columns);
+    if (out[0]) return out;
+    for (size_t i = 0; i < t->n_columns && n < MOST; i++)
+        if (words_within(clean, t->columns[i].key)) found[n++] = t->columns[i].key;
+    for (size_t i = 0; i < n && w < cap; i++) {
+        const char *before = i == 0 ? "; did you mean " : i + 1 < n ? ", " : " or ";
+        const int put = snprintf(out + w, cap - w, "%s%s%s", before, found[i], i + 1 == n ? "?" : "");
+        w += put > 0 ? (size_t)put : 0;
+    }
+    return out;
+}
+
 static enum err_code unknown_key(const struct table *t, const char *key, size_t len, struct err *e)
 {
     char clean[64], near[240];
@@ -248,8 +283,7 @@ static enum err_code unknown_key(const struct table *t, const char *key, size_t 
     for (size_t i = 0; i < t->n_columns; i++) /* what people see over it, or its words in another order */
         if (strcmp(t->columns[i].heading, clean) == 0 || same_words(t->columns[i].key, clean))
             return err_set(e, ERR_USAGE, "\"%s\": no such column; did you mean %s?", clean, t->columns[i].key);
-    return err_set(e, ERR_USAGE, "\"%s\": no such column%s", clean,
-                   text_suggest(near, sizeof near, clean, &t->columns[0].key, sizeof t->columns[0], t->n_columns));
+    return err_set(e, ERR_USAGE, "\"%s\": no such column%s", clean, suggest_keys(near, sizeof near, t, clean));
 }
 
 enum err_code table_select(struct arena *a, const struct table *t, const char *keys, struct table *out, struct err *e)

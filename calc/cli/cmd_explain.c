@@ -95,10 +95,12 @@ static enum err_code refuse_options(const struct option_values *v, const char *t
 }
 
 /* The scope, and the point; the default context ends with a learned position table. */
-static enum err_code open_topic(struct arena *a, const struct option_values *v, struct scope *s, int64_t *batch,
-                                int64_t *context, struct err *e)
+static enum err_code open_topic(struct arena *a, const struct option_values *v, const char *topic, struct scope *s,
+                                int64_t *batch, int64_t *context, struct err *e)
 {
     TRY(scope_open(a, v, NULL, s, e));
+    if (strcmp(topic, "params") == 0 || strcmp(topic, "active_params") == 0)
+        s->quantity.tp = 1; /* of the whole model */
     TRY(units_parse_count(option_get(v, "batch"), 1, 1 << 24, batch, e));
     TRY(units_parse_count(option_get(v, "context"), 1, 1 << 30, context, e));
     const int64_t rows = s->quantity.model ? model_positions(&s->model) : 0;
@@ -111,7 +113,7 @@ static enum err_code derive(struct arena *a, const struct option_values *v, cons
 {
     struct scope s;
     int64_t batch, context;
-    TRY(open_topic(a, v, &s, &batch, &context, e));
+    TRY(open_topic(a, v, topic, &s, &batch, &context, e));
     struct quantity_scope symbols = s.quantity;
     symbols.sizes = QUANTITY_SYMBOLS;
     symbols.rates = rates_make(symbols.c);
@@ -170,7 +172,7 @@ static enum err_code show_sensitivity(struct arena *a, const struct option_value
     if (option_get(v, "latex"))
         return err_set(e, ERR_USAGE, "--sensitivity is a table: -f text, md, csv, json or jsonl");
     TRY(table_format_parse(option_get(v, "format"), &format, e));
-    TRY(open_topic(a, v, &s, &batch, &context, e));
+    TRY(open_topic(a, v, topic, &s, &batch, &context, e));
     TRY(sensitivity_of(&s.quantity, phase_of(&s, topic), topic, batch, context, &r, e));
     TRY(refuse_options(v, topic, &s.quantity, e));
     const char *notes[] = {"a max takes the resource that binds at this point",
@@ -208,12 +210,14 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
         return command_list.run(a, &command_list, 2, words, e);
     }
     if (v.operands_n > 1) return err_set(e, ERR_USAGE, "explain: one topic at a time (ridge explain lists them)");
-    if (option_get(&v, "sensitivity")) return show_sensitivity(a, &v, v.operands_n ? v.operands[0] : "decode_step", e);
+    const char *topic = v.operands_n ? v.operands[0] : "decode_step";
+    if (strcmp(topic, "moe") == 0) topic = "experts"; /* as papers call the layer */
+    if (option_get(&v, "sensitivity")) return show_sensitivity(a, &v, topic, e);
     if (option_given(&v, "format")) return err_set(e, ERR_USAGE, "--format goes with --sensitivity; see --latex");
     for (size_t i = 0; v.operands_n == 0 && i < c->options_n; i++)
         if (option_given(&v, c->options[i].name) && strcmp(c->options[i].name, "output") != 0)
             return err_set(e, ERR_USAGE, "explain: --%s goes with a topic", c->options[i].name);
-    if (v.operands_n == 1) TRY(derive(a, &v, v.operands[0], &d, e));
+    if (v.operands_n == 1) TRY(derive(a, &v, topic, &d, e));
     TRY(out_open(a, option_get(&v, "output"), &o, e));
     if (v.operands_n == 0)
         TRY(list_topics(a, o, e));

@@ -31,7 +31,7 @@ struct compare_row {
     const char *max_batch_by, *bound_by, *model_hash, *hardware_hash, *says, *source, *notes;
     int64_t gpus, tp, replicas, layers, context, batch, max_batch;
     double total_params, active_params;
-    double kv_bytes_per_token, kv_bytes_per_token_windowed, kv_bytes_per_token_index, kv_bytes_per_sequence;
+    double kv_bytes_per_token, kv_bytes_per_token_full, kv_bytes_per_token_windowed, kv_bytes_per_token_index, kv_bytes_per_sequence;
     double state_bytes_per_sequence;
     double weight_bytes, memory_bytes, capacity_bytes;
     bool fits;

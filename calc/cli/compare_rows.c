@@ -27,10 +27,11 @@ static const struct column COLUMNS[] = {
     ROW(params_ratio, REAL, RATIO, 0, "params x", "parameters over those of the first row"),
     ROW(weight_bytes, COUNT, BYTES, COLUMN_SHOWN, "weights", "stored weights on one GPU"),
     ROW(weights_ratio, REAL, RATIO, 0, "weights x", "weight bytes over those of the first row"),
-    ROW(kv_bytes_per_token, COUNT, BYTES, COLUMN_SHOWN, "KV/token", "whole model, layers without a window"),
-    ROW(kv_bytes_per_token_windowed, COUNT, BYTES, COLUMN_SHOWN, "KV/token win",
-        "whole model, layers with a window, within it"),
-    ROW(kv_bytes_per_token_index, COUNT, BYTES, 0, "KV/token idx", "whole model, keys of indexers (sparse attention)"),
+    ROW(kv_bytes_per_token, COUNT, BYTES, COLUMN_SHOWN, "KV/token",
+        "whole model, all layers and indexers: of a sequence within its windows"),
+    ROW(kv_bytes_per_token_full, COUNT, BYTES, 0, "KV/token full", "of those, layers without a window"),
+    ROW(kv_bytes_per_token_windowed, COUNT, BYTES, COLUMN_SHOWN, "KV/token win", "of those, layers with a window"),
+    ROW(kv_bytes_per_token_index, COUNT, BYTES, 0, "KV/token idx", "of those, keys of indexers (sparse attention)"),
     ROW(state_bytes_per_sequence, COUNT, BYTES, COLUMN_SHOWN, "state/seq", "constant recurrent state of a sequence"),
     ROW(context, INT, COUNT, 0, "context", "tokens of a sequence"),
     ROW(kv_bytes_per_sequence, COUNT, BYTES, COLUMN_SHOWN, "KV/seq",
@@ -107,6 +108,7 @@ static void take_point(const struct estimate_row *p, struct compare_row *r)
     r->total_params = p->total_params;
     r->active_params = p->active_params;
     r->kv_bytes_per_token = p->kv_bytes_per_token;
+    r->kv_bytes_per_token_full = p->kv_bytes_per_token_full;
     r->kv_bytes_per_token_windowed = p->kv_bytes_per_token_windowed;
     r->kv_bytes_per_token_index = p->kv_bytes_per_token_index;
     r->state_bytes_per_sequence = p->state_bytes_per_sequence;

@@ -246,7 +246,7 @@ struct estimate_row {
     double lora_params, lora_bytes, lora_flops_per_token, lora_slot_bytes;
     double passes, tokens_per_pass; /* of a diffusion model; NAN others */
     double offloaded_bytes, prefill_host_s, decode_host_s;
-    double weight_bytes, kv_bytes_per_token, kv_bytes_per_token_windowed, kv_bytes_per_token_index,
+    double weight_bytes, kv_bytes_per_token, kv_bytes_per_token_full, kv_bytes_per_token_windowed, kv_bytes_per_token_index,
         kv_bytes_per_token_gpu;
     double state_bytes_per_sequence, state_bytes;
     double kv_bytes, kv_allocated_bytes, activation_bytes, memory_bytes, capacity_bytes, left_bytes;

@@ -55,9 +55,11 @@ static const struct column COLUMNS[] = {
     ROW(lora_params, COUNT, COUNT, 0, "LoRA params", "of one adapter, with --lora"),
     ROW(lora_bytes, COUNT, BYTES, 0, "LoRA", "of one adapter in the format of activations; not in memory"),
     ROW(lora_flops_per_token, COUNT, FLOPS, 0, "LoRA flops", "matrix flops that an adapter adds to a token"),
-    ROW(kv_bytes_per_token, COUNT, BYTES, 0, "KV/token", "whole model, layers without a window"),
-    ROW(kv_bytes_per_token_windowed, COUNT, BYTES, 0, "KV/token win", "whole model, layers with a window, within it"),
-    ROW(kv_bytes_per_token_index, COUNT, BYTES, 0, "KV/token idx", "whole model, keys of indexers (sparse attention)"),
+    ROW(kv_bytes_per_token, COUNT, BYTES, 0, "KV/token",
+        "whole model, all layers and indexers: of a sequence within its windows"),
+    ROW(kv_bytes_per_token_full, COUNT, BYTES, 0, "KV/token full", "of those, layers without a window"),
+    ROW(kv_bytes_per_token_windowed, COUNT, BYTES, 0, "KV/token win", "of those, layers with a window"),
+    ROW(kv_bytes_per_token_index, COUNT, BYTES, 0, "KV/token idx", "of those, keys of indexers (sparse attention)"),
     ROW(kv_bytes_per_token_gpu, COUNT, BYTES, 0, "KV/token GPU",
         "one GPU, all layers and indexers, replicated heads included"),
     ROW(state_bytes_per_sequence, COUNT, BYTES, 0, "state/seq", "constant recurrent state of a sequence"),
@@ -542,7 +544,8 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
         .stages = c->layout.pp > 1 ? c->stages : NULL,
         .microbatches = c->layout.microbatches,
         .bubble_frac = layout_bubble(c->layout.pp, c->layout.microbatches),
-        .kv_bytes_per_token = c->kv_full_bytes,
+        .kv_bytes_per_token = c->kv_full_bytes + c->kv_windowed_bytes + c->kv_index_bytes,
+        .kv_bytes_per_token_full = c->kv_full_bytes,
         .kv_bytes_per_token_windowed = c->kv_windowed_bytes,
         .kv_bytes_per_token_index = c->kv_index_bytes,
         .layers = m->layers,
@@ -717,8 +720,8 @@ enum err_code estimate_eval(struct arena *a, const struct estimate_request *q, c
     if (q->engine) fill_engine(&c->engine, &constant);
     estimate_drafting_constant(q, c, &constant);
     if (c->uncached)
-        constant.kv_bytes_per_token = constant.kv_bytes_per_token_windowed = constant.kv_bytes_per_token_index =
-            constant.kv_bytes_per_token_gpu = 0;
+        constant.kv_bytes_per_token = constant.kv_bytes_per_token_full = constant.kv_bytes_per_token_windowed =
+            constant.kv_bytes_per_token_index = constant.kv_bytes_per_token_gpu = 0;
     struct drafted drafted = {.of = {.context = 0}};
     for (size_t i = 0; i < n; i++) {
         const struct asked k = asked_at(q, first + i);

@@ -31,17 +31,49 @@ enum err_code scope_list(struct arena *a, const char *text, const char *what, co
     return ERR_OK;
 }
 
+/* Up to the comma that ends a setting: not one within quotes, nor within brackets that are closed later. */
+static size_t setting_len(const char *text)
+{
+    size_t first = 0, depth = 0;
+    bool quoted = false, comma = false;
+    for (size_t i = 0; text[i]; i++) {
+        const char c = text[i];
+        if (c == ',' && !comma) {
+            first = i;
+            comma = true;
+        }
+        if (quoted && c == '\\' && text[i + 1]) {
+            i++;
+        } else if (c == '"') {
+            quoted = !quoted;
+        } else if (!quoted) {
+            depth += c == '[' || c == '{';
+            depth -= depth > 0 && (c == ']' || c == '}');
+            if (c == ',' && depth == 0) return i;
+        }
+    }
+    return comma && (quoted || depth > 0) ? first : strlen(text);
+}
+
 enum err_code scope_settings(struct arena *a, const char *text, const struct model_setting **out, size_t *n,
                              struct err *e)
 {
-    const char **list;
+    size_t count = 0, room = 1;
     *out = NULL;
     *n = 0;
     if (!text) return ERR_OK;
-    size_t count;
-    TRY(scope_list(a, text, "--set", &list, &count, e));
-    struct model_setting *set = arena_array(a, count, sizeof *set);
-    if (!set) return err_nomem(e);
+    for (const char *p = text; *p; p++) room += *p == ',';
+    const char **list = arena_array(a, room, sizeof *list);
+    struct model_setting *set = arena_array(a, room, sizeof *set);
+    if (!list || !set) return err_nomem(e);
+    for (const char *p = text;;) {
+        const size_t len = setting_len(p);
+        if (len == 0) return err_set(e, ERR_USAGE, "--set: an empty name in the list '%.80s'", text);
+        list[count] = arena_strndup(a, p, len);
+        if (!list[count++]) return err_nomem(e);
+        if (p[len] == '\0') break;
+        p += len + 1;
+    }
     for (size_t i = 0; i < count; i++) {
         const char *equals = strchr(list[i], '=');
         if (!equals || equals == list[i] || !equals[1])

@@ -2,6 +2,7 @@
 #include "calc/cost/layout.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 struct layout_symbols layout_symbols_make(struct sym_ctx *c)
@@ -374,13 +375,31 @@ enum err_code layout_check(const struct model *m, const struct layout *l, struct
     return check_nodes("a stage", group, &w, e);
 }
 
+/* The most ranks, fewer than those of a layout that is otherwise the same, over which the model can be split and that
+ * divide them; 0: there are none but one. */
+static int64_t layout_fewer_ranks(const struct model *m, const struct layout *l)
+{
+    const int64_t all = layout_whole(l).tp;
+    if (!layout_plain(l)) return 0;
+    for (int64_t tp = all / 2; tp > 1; tp--) {
+        struct layout fewer = *l;
+        struct err why = {.code = ERR_OK};
+        fewer.tp = tp;
+        if (all % tp == 0 && layout_check(m, &fewer, &why) == ERR_OK) return tp;
+    }
+    return 0;
+}
+
 enum err_code layout_check_of(const struct model *m, const struct layout *l, struct err *e)
 {
     struct err why = {.code = ERR_OK};
     const enum err_code code = layout_check(m, l, &why);
     if (code == ERR_OK) return ERR_OK;
-    return m->name && !strstr(why.text, m->name) ? err_set(e, code, "%s: %s", m->name, why.text)
-                                                 : err_set(e, code, "%s", why.text);
+    const bool named = m->name && !strstr(why.text, m->name);
+    const int64_t fewer = layout_fewer_ranks(m, l);
+    char can[48] = "";
+    if (fewer > 0) (void)snprintf(can, sizeof can, " (--tp %lld divides)", (long long)fewer);
+    return err_set(e, code, "%s%s%s%s", named ? m->name : "", named ? ": " : "", why.text, can);
 }
 
 /* ---- stages ---- */

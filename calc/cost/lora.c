@@ -72,13 +72,14 @@ enum err_code lora_parse(const char *text, struct lora *out, struct err *e)
 
 static enum err_code refuse(const struct model *m, const char *what, struct err *e)
 {
-    return err_set(e, ERR_INPUT, "%s: how an adapter of %s is laid out is not described", m->name, what);
+    return err_set(e, ERR_USAGE, "%s: how an adapter of %s is laid out is not described", m->name, what);
 }
 
 /* Widths of the chosen matrices, in + out, of all of them and of those that a token passes; bits of what was found. */
 struct sides {
     double all, passed;
     unsigned found;
+    bool recurrent; /* mixers that have none of them */
 };
 
 static void add(struct sides *s, const struct lora *x, unsigned module, int64_t in, int64_t out, int64_t copies,
@@ -118,7 +119,10 @@ static enum err_code of_mixer(const struct model *m, const struct lora *x, const
                               struct err *e)
 {
     if (k->kind == MIXER_NONE || !(x->modules & ATTENTION)) return ERR_OK;
-    if (k->kind == MIXER_RECURRENT) return refuse(m, "a recurrent mixer", e);
+    if (k->kind == MIXER_RECURRENT) { /* its matrices have other names; only all would mean them too */
+        s->recurrent = true;
+        return ERR_OK;
+    }
     if (k->kind == MIXER_LATENT && k->one_vector) return refuse(m, "attention to entries of several tokens", e);
     if (k->kind == MIXER_LATENT) {
         of_latent(m, x, k, s);
@@ -160,7 +164,7 @@ static enum err_code check_found(const struct model *m, unsigned asked, unsigned
     if (asked == LORA_ALL && found) return ERR_OK;
     for (size_t i = 0; i + 1 < NAMED_N; i++)
         if ((asked & NAMED[i].module) && !(found & NAMED[i].module))
-            return err_set(e, ERR_INPUT, "%s has no %s_proj for an adapter to stand beside", m->name, NAMED[i].name);
+            return err_set(e, ERR_USAGE, "%s has no %s_proj for an adapter to stand beside", m->name, NAMED[i].name);
     return ERR_OK;
 }
 
@@ -168,16 +172,19 @@ enum err_code lora_cost(const struct model *m, const struct lora *x, struct lora
 {
     double all = 0, passed = 0;
     unsigned found = 0;
+    bool recurrent = false;
     for (size_t i = 0; i < m->kinds_n; i++) {
         const struct layer_kind *k = &m->kinds[i];
-        struct sides layer = {0, 0, 0};
+        struct sides layer = {0, 0, 0, false};
         if (k->borrowed) return refuse(m, "layers that share weights", e);
         TRY(of_mixer(m, x, &k->mixer, &layer, e));
         TRY(of_ffn(m, x, &k->ffn, &layer, e));
         all += (double)k->count * layer.all;
         passed += (double)k->count * layer.passed;
         found |= layer.found;
+        recurrent = recurrent || layer.recurrent;
     }
+    if (recurrent && (x->modules == LORA_ALL || !(found & ATTENTION))) return refuse(m, "a recurrent mixer", e);
     TRY(check_found(m, x->modules, found, e));
     *out = (struct lora_cost){.params = (double)x->rank * all, .flops_per_token = 2 * (double)x->rank * passed};
     return ERR_OK;

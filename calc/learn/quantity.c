@@ -300,6 +300,12 @@ static enum err_code refuse_topic(const struct quantity_scope *s, const struct t
                                   struct err *e)
 {
     const struct model *m = s->model;
+    const bool dense = strcmp(t->name, "mlp") == 0 || strcmp(t->name, "up_proj") == 0 ||
+                       strcmp(t->name, "mlp_act") == 0 || strcmp(t->name, "down_proj") == 0;
+    for (size_t i = 0; m && dense && m->kinds_n == 1 && i < ops->n; i++)
+        if (ops->op[i].kind == OP_EXPERTS)
+            return err_set(e, ERR_USAGE, "%s has no %s: its layers have experts (ridge explain experts)", m->name,
+                           t->name);
     if (!m || s->layer < 0 || m->kinds_n == 1)
         return err_set(e, ERR_USAGE, "%s has no %s", m ? m->name : "the textbook decoder", t->name);
     const char *label = m->kinds[s->layer].label, *kinds = kinds_text(s, t, ops);

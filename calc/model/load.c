@@ -152,10 +152,18 @@ static enum err_code unknown(struct arena *a, const char *name, struct err *e)
         text_clean(clean, sizeof clean, name, strlen(name)), near);
 }
 
+/* A descriptor of the process, as a shell's <(...) writes it. */
+static bool is_descriptor(const char *path)
+{
+    return strncmp(path, "/dev/fd/", 8) == 0 || strncmp(path, "/proc/self/fd/", 14) == 0 ||
+           strcmp(path, "/dev/stdin") == 0;
+}
+
 /* The name shown: for a path, its directory or file without ".json" or ".gguf". */
 static const char *display_name(struct arena *a, const char *path)
 {
     size_t end = strlen(path);
+    if (is_descriptor(path)) return "config";
     while (end > 1 && path[end - 1] == '/') end--;
     if (end >= 12 && strncmp(path + end - 12, "/config.json", 12) == 0)
         end -= 12;
@@ -215,9 +223,19 @@ static enum err_code open_directory(struct arena *a, const char *name, struct so
     return err_set(e, ERR_IO, "%s: no config.json in this directory", name);
 }
 
+/* A path by its look: one that begins at a directory, or has more slashes than a Hugging Face id. */
+static bool is_path(const char *name)
+{
+    const char *slash = strchr(name, '/');
+    if (!slash) return false;
+    return name[0] == '/' || strncmp(name, "./", 2) == 0 || strncmp(name, "../", 3) == 0 || name[0] == '~' ||
+           strchr(slash + 1, '/') != NULL || slash[1] == '\0';
+}
+
 static enum err_code open_source(struct arena *a, const char *name, struct source *s, struct err *e)
 {
     const size_t len = strlen(name);
+    char clean[96];
     const bool file_like = len > 5 && strcmp(name + len - 5, ".json") == 0;
     if (len == 0) return err_set(e, ERR_USAGE, "the model's name is empty");
     if (!file_like) {
@@ -239,6 +257,9 @@ static enum err_code open_source(struct arena *a, const char *name, struct sourc
         return open_gguf(a, name, s, e);
     } else if (!exists(name) && (errno == ENOENT || errno == ENOTDIR) && !file_like) {
         s->path = find_cached(a, name);
+        if (!s->path && is_path(name))
+            return err_set(e, ERR_IO, "%s: cannot open: %s", text_clean(clean, sizeof clean, name, len),
+                           strerror(ENOENT));
         if (!s->path) return unknown(a, name, e);
         s->shown = name;
     } else {
@@ -477,6 +498,11 @@ static enum err_code keep_family(const struct json *root, const struct json *whe
     return ERR_OK;
 }
 
+static enum err_code override(const struct json *where, const char *key, const char *value, struct err *e)
+{
+    return json_override(where, key, value, e) == ERR_OK ? ERR_OK : err_prepend(e, "--set ");
+}
+
 static enum err_code apply(const struct json *root, const struct model_setting *s, struct err *e)
 {
     struct json text, j;
@@ -491,12 +517,12 @@ static enum err_code apply(const struct json *root, const struct model_setting *
         const bool of_text = there && j.obj == text.obj; /* what the text part could have, and has not */
         if (!there || (!json_has(&j, dot + 1) && !(of_text && known_key(root, &text, dot + 1))))
             return unknown_key(&text, s->key, e);
-        return json_override(&j, dot + 1, s->value, e);
+        return override(&j, dot + 1, s->value, e);
     }
     if (!known_key(root, &text, key)) return unknown_key(&text, s->key, e);
     const struct json *where = !json_get(&text, key, &j) && json_get(root, key, &j) ? root : &text;
     if (strcmp(key, "model_type") == 0) TRY(keep_family(root, where, s->value, e));
-    return json_override(where, key, s->value, e);
+    return override(where, key, s->value, e);
 }
 
 /* Settings of windows on a family that has none would change nothing. */
