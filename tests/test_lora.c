@@ -59,6 +59,8 @@ static void test_refusals(void **state)
     } CASES[] = {{"deepseek-v3", "8", "no q_proj"},
                  {"llama-3.1-8b", "8:kv_b", "no kv_b_proj"},
                  {"falcon-mamba-7b", "8", "recurrent mixer"},
+                 {"qwen3-coder-next", "8:all", "recurrent mixer"},
+                 {"kimi-linear-48b-a3b", "8:o", "recurrent mixer"}, /* linear attention has an o_proj too */
                  {"gpt2", "8:gate", "no gate_proj"}};
     static const char *const WRONG[] = {"", "0", "8:", "8:q,", "8:head", "q", "8:qq", "8:q_pro"};
     (void)state;
@@ -70,11 +72,16 @@ static void test_refusals(void **state)
         struct lora_cost c;
         assert_int_equal(model_load(a, CASES[i].model, NULL, 0, &m, &e), ERR_OK);
         assert_int_equal(lora_parse(CASES[i].text, &x, &e), ERR_OK);
-        assert_int_equal(lora_cost(&m, &x, &c, &e), ERR_INPUT);
+        assert_int_equal(lora_cost(&m, &x, &c, &e), ERR_USAGE);
         if (!strstr(e.text, CASES[i].why)) fail_msg("'%s' does not say '%s'", e.text, CASES[i].why);
     }
     for (size_t i = 0; i < sizeof WRONG / sizeof WRONG[0]; i++)
         assert_int_equal(lora_parse(WRONG[i], &x, &e), ERR_USAGE);
+    /* q and v of the attention layers of hybrids, whatever is between them: every fourth of 48 (queries with a gate),
+     * 4 of 40, 6 of 16 */
+    assert_true(params(a, "qwen3-coder-next", "8") == 12 * 8.0 * (2048 + 2 * 4096 + 2048 + 512));
+    assert_true(params(a, "granite-4.0-h-small", "8") == 4 * 8.0 * (4096 + 4096 + 4096 + 1024));
+    assert_true(params(a, "lfm2-1.2b", "8:q,v") == 6 * 8.0 * (2048 + 2048 + 2048 + 512));
     /* attention alone stands beside experts; two matrices are all of an ungated MLP */
     assert_true(params(a, "mixtral-8x7b", "8") == 32 * 8.0 * (4096 + 4096 + 4096 + 1024));
     assert_true(params(a, "gpt2", "4:all") == 12 * 4.0 * (4 * 2 * 768 + 2 * (768 + 3072)));
@@ -424,7 +431,7 @@ static void test_not_served(void **state)
     for (size_t i = 0; i < COUNT(CASES); i++) {
         struct err e = {0};
         struct model m = load(a, CASES[i].model);
-        assert_int_equal(lora_serve(&m, &x, &e), ERR_INPUT);
+        assert_int_equal(lora_serve(&m, &x, &e), ERR_USAGE);
         if (!strstr(e.text, CASES[i].why)) fail_msg("'%s' does not say '%s'", e.text, CASES[i].why);
         assert_int_equal(m.adapters.slots, 0);
     }

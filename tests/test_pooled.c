@@ -14,7 +14,7 @@
 
 /* Width, heads, their width and its rotated part, query latent, groups and rank of the output; window, tokens of an
  * entry (light: chosen, in two spans; heavy: all), indexer, chosen tokens; streams and rounds. */
-enum { D = 10, N = 4, H = 6, R = 2, Q = 7, GO = 2, RO = 5, W = 4, LIGHT = 4, HEAVY = 8, NI = 3, HI = 4, U = 2 * LIGHT };
+enum { D = 10, N = 4, H = 6, R = 2, Q = 7, GO = 2, RO = 5, W = 4, LIGHT = 4, HEAVY = 8, NI = 3, HI = 6, U = 2 * LIGHT };
 enum { A = 3, ROUNDS = 5, E = 6, CHOSEN = 2, WIDE = 8, V = 18 };
 
 static const char CONFIG[] =
@@ -22,7 +22,7 @@ static const char CONFIG[] =
     "6,"
     "\"qk_rope_head_dim\":2,\"q_lora_rank\":7,\"o_groups\":2,\"o_lora_rank\":5,\"sliding_window\":4,\"vocab_size\":18,"
     "\"compress_ratios\":[0,4,128,0],\"compress_rates\":{\"heavily_compressed_attention\":8},\"index_n_heads\":3,"
-    "\"index_head_dim\":4,\"index_topk\":2,\"hc_mult\":3,\"hc_sinkhorn_iters\":5,\"n_routed_experts\":6,"
+    "\"index_head_dim\":6,\"index_topk\":2,\"hc_mult\":3,\"hc_sinkhorn_iters\":5,\"n_routed_experts\":6,"
     "\"num_experts_per_tok\":2,\"moe_intermediate_size\":8,\"n_shared_experts\":1,\"num_hash_layers\":1,"
     "\"torch_dtype\":\"bfloat16\"";
 
@@ -94,6 +94,17 @@ static struct sum written(const struct pass *p, double width, int most)
         .cache = 2 * rows_of(p) * width, .activations = 2 * rows_of(p) * width, .held = 2 * p->B * stay * width};
 }
 
+/* A key of the indexer: fp8 elements and a float, whatever the format of the cache. */
+#define INDEX_BYTES (HI + 4.0)
+
+static struct sum index_written(const struct pass *p)
+{
+    struct sum r = written(p, HI / (double)LIGHT, 0);
+    r.cache *= INDEX_BYTES / (2 * HI);
+    r.held *= INDEX_BYTES / (2 * HI);
+    return r;
+}
+
 /* An entry of `width` numbers of every `each` tokens: a bias, a softmax of 5, a product and a sum of each of `spans`
  * times as many; its norm 4. Products and gates wait in 4 bytes, and are read once a span; `spans` times `each` tokens
  * have room, and those of the pass's that can be the next entry's must. */
@@ -134,10 +145,11 @@ static struct sum attention(const struct pass *p, int layer)
 static struct sum index_scores(const struct pass *p)
 {
     const double seen = pairs(p, 0, LIGHT), keys = 2 * p->B * p->S / (double)LIGHT * HI;
+    const double cached = p->B * p->S / (double)LIGHT * INDEX_BYTES;
     const double queries = 2 * rows_of(p) * (NI * HI + NI);
     struct sum r = {.flops = 2 * NI * HI * seen, .vector = (3 * NI + 1) * seen};
     r.activations = queries + (p->uncached ? keys : 0);
-    r.cache = r.needed = p->uncached ? 0 : keys;
+    r.cache = r.needed = p->uncached ? 0 : cached;
     return r;
 }
 
@@ -201,7 +213,7 @@ static bool expected(const char *name, int layer, const struct pass *p, struct s
         {"index_pool_proj", product(n, D, 4 * HI)},
         {"index_pool", entries(p, HI, LIGHT, 2)},
         {"index_pool_rope", elementwise(n, R / (double)LIGHT, 3)},
-        {"index_write", written(p, HI / (double)LIGHT, 0)},
+        {"index_write", index_written(p)},
         {"index_q_proj", product(n, Q, NI * HI)},
         {"index_rope", elementwise(n, NI * R, 3)},
         {"index_weights", product(n, D, NI)},
@@ -384,11 +396,11 @@ static void test_cache(void **state)
         const double S = 29, open = 4 * (2 * LIGHT * 2 * 2 * (H + HI) + HEAVY * 2 * H);
         assert_true(cache.bytes_per_token_windowed == 2 * H);
         assert_true(cache.bytes_per_token_full == 2 * (H / (double)LIGHT + H / (double)HEAVY));
-        assert_true(cache.bytes_per_token_index == 2 * HI / (double)LIGHT);
+        assert_true(cache.bytes_per_token_index == INDEX_BYTES / (double)LIGHT);
         assert_true(cache.state_bytes_per_sequence == open + 2 * 2 * W * H);
         const struct sym_binding at = {y.S, sym_int(c, 29)};
         same("cache", "bytes", number(sym_bind(c, cache.bytes_per_sequence, &at, 1)),
-             2 * W * H + 2 * S * (H + HI) / LIGHT + 2 * S * H / HEAVY);
+             2 * W * H + S * (2 * H + INDEX_BYTES) / LIGHT + 2 * S * H / HEAVY);
         arena_close(a);
     }
 }
@@ -454,7 +466,7 @@ static void test_streams_between_stages(void **state)
     if (step_compile(a, &u, &s, &e) != ERR_OK) fail_msg("%s", e.text);
     assert_int_equal(step_eval_layout(s, NULL, 15, 29, 29, 1, v, &e), ERR_OK);
     same("step", "cache of a token", step_kv_bytes_per_token(s),
-         2 * (H + H / (double)LIGHT + H / (double)HEAVY + HI / (double)LIGHT)); /* window, entries, indexer */
+         2 * (H + H / (double)LIGHT + H / (double)HEAVY) + INDEX_BYTES / (double)LIGHT); /* window, entries, indexer */
     for (enum step_phase phase = STEP_PREFILL; phase < STEP_PHASES; phase++) {
         const double tokens = phase == STEP_DECODE ? 15 : 29; /* prompts pass one by one */
         assert_int_equal(step_ops(a, s, phase, 15, 29, 29, 1, &op, &n, &e), ERR_OK);

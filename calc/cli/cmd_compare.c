@@ -255,7 +255,8 @@ static enum err_code fill_rows(struct comparison *k, struct err *e)
     k->cases = arena_array(k->arena, k->variants_n, sizeof *k->cases);
     k->rows = arena_array(k->arena, k->variants_n, sizeof *k->rows);
     if (!k->cases || !k->rows) return err_nomem(e);
-    size_t base = 0, changes = 0, optional = 0;
+    size_t base = 0, changes = 0, optional = 0, unsplit = 0;
+    struct err first = {.code = ERR_OK};
     const char *named = "";
     for (size_t i = 0; i < k->variants_n; i++) {
         struct compare_variant *v = &k->variant[i];
@@ -268,10 +269,11 @@ static enum err_code fill_rows(struct comparison *k, struct err *e)
             if (!v->left_out_because) return err_nomem(e);
             continue;
         }
-        if (code != ERR_OK) return err_set(e, code, "%s", own.text);
+        if (code != ERR_OK && (!c->unsplit || k->variants_n == 1)) return err_set(e, code, "%s", own.text);
+        if (code != ERR_OK && unsplit++ == 0) first = own;
         struct compare_row *row = &k->rows[k->rows_n];
         TRY(name_row(k, v, c, &named, e));
-        TRY(compare_fill(k->arena, &k->request, v, c, row, e));
+        TRY((c->unsplit ? compare_unsplit : compare_fill)(k->arena, &k->request, v, c, row, e));
         if (!v->what_if) base = k->rows_n;
         if (v->optional && v->what_if && model_same(&c->model, &k->cases[base].model)) {
             v->left_out_because = "the model has it already";
@@ -284,6 +286,7 @@ static enum err_code fill_rows(struct comparison *k, struct err *e)
         changes += v->optional;
         k->rows_n++;
     }
+    if (unsplit > 0 && unsplit == k->rows_n) return err_set(e, first.code, "%s", first.text);
     TRY(check_typed(k, e));
     bool diffuses = false;
     for (size_t i = 0; i < k->rows_n; i++) diffuses = diffuses || k->cases[i].model.diffusion;
@@ -477,7 +480,7 @@ static enum err_code judge(const struct comparison *k, struct err *e)
     if (k->nothing_left) return err_set(e, ERR_NO, "no model here can be changed in any way of the preset");
     for (size_t i = 0; i < k->rows_n; i++) {
         if (k->rows[i].fits && k->rows[i].max_batch > 0) return ERR_OK;
-        if (k->rows[i].memory_bytes < least->memory_bytes) least = &k->rows[i];
+        if (isnan(least->memory_bytes) || k->rows[i].memory_bytes < least->memory_bytes) least = &k->rows[i];
     }
     if (least->fits) return err_set(e, ERR_NO, "no row keeps the promised times, not even at batch 1");
     return err_set(e, ERR_NO, "no row fits: the smallest needs %s of the %s of one GPU",

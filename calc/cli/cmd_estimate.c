@@ -180,7 +180,7 @@ static void count_fit(struct estimate_sink *s, const struct estimate_row *r)
     s->points_n++;
     if (r->fits) s->fits_n++;
     if (!r->fits && !s->because) s->because = r->unfit_because;
-    if (!r->fits && !(-r->left_bytes >= s->least_short_bytes)) {
+    if (!r->fits && !isnan(r->left_bytes) && !(-r->left_bytes >= s->least_short_bytes)) {
         s->least_short_bytes = -r->left_bytes;
         s->need_bytes = r->memory_bytes;
         s->capacity_bytes = r->capacity_bytes;
@@ -293,6 +293,25 @@ static enum err_code judge(const struct estimate_sink *s, const struct estimate_
                    units_format_bytes(have, s->capacity_bytes));
 }
 
+/* Of several, one that cannot be split keeps a row that says so. */
+static enum err_code open_cases(struct arena *a, const struct estimate_request *q, struct estimate_case *cases,
+                                struct err *e)
+{
+    const bool rows = !q->by_op && !q->mix_text && q->training.tokens <= 0 && !option_get(q->options, "plot");
+    const size_t n = q->models_n * q->gpus_n;
+    size_t unsplit = 0;
+    struct err first = {.code = ERR_OK};
+    for (size_t i = 0; i < n; i++) {
+        struct err own = {.code = ERR_OK};
+        const enum err_code code =
+            estimate_case_open(a, q, q->models[i / q->gpus_n], q->gpus[i % q->gpus_n], &cases[i], &own);
+        if (code == ERR_OK) continue;
+        if (unsplit++ == 0) first = own;
+        if (!rows || !cases[i].unsplit) return err_set(e, code, "%s", own.text);
+    }
+    return n > 0 && unsplit == n ? err_set(e, first.code, "%s", first.text) : ERR_OK;
+}
+
 static enum err_code run(struct arena *a, const struct command *c, int argc, char **argv, struct err *e)
 {
     struct option_values v;
@@ -303,9 +322,7 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     const size_t cases_n = q.models_n * q.gpus_n;
     struct estimate_case *cases = arena_array(a, cases_n, sizeof *cases);
     if (!cases) return err_nomem(e);
-    for (size_t m = 0; m < q.models_n; m++)
-        for (size_t g = 0; g < q.gpus_n; g++)
-            TRY(estimate_case_open(a, &q, q.models[m], q.gpus[g], &cases[m * q.gpus_n + g], e));
+    TRY(open_cases(a, &q, cases, e));
     if (q.training.tokens > 0) return estimate_train_run(a, &q, cases, cases_n, e);
     if (q.mix_text) return estimate_mix_run(a, &q, cases, cases_n, e);
     TRY(open_sink(a, &v, &q, cases_n, &s, e));

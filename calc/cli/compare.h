@@ -31,7 +31,8 @@ struct compare_row {
     const char *max_batch_by, *bound_by, *model_hash, *hardware_hash, *says, *source, *notes;
     int64_t gpus, tp, replicas, layers, context, batch, max_batch;
     double total_params, active_params;
-    double kv_bytes_per_token, kv_bytes_per_token_full, kv_bytes_per_token_windowed, kv_bytes_per_token_index, kv_bytes_per_sequence;
+    double kv_bytes_per_token, kv_bytes_per_token_full, kv_bytes_per_token_windowed, kv_bytes_per_token_index,
+        kv_bytes_per_sequence;
     double state_bytes_per_sequence;
     double weight_bytes, memory_bytes, capacity_bytes;
     bool fits;
@@ -50,6 +51,11 @@ enum err_code compare_open(struct arena *a, const struct compare_request *q, con
  * peak rate. */
 enum err_code compare_fill(struct arena *a, const struct compare_request *q, const struct compare_variant *v,
                            const struct estimate_case *c, struct compare_row *out, struct err *e);
+
+/* compare_unsplit -- the row of a case that cannot be split so: the whole model's numbers, and no others. Errors:
+ * ERR_NOMEM. */
+enum err_code compare_unsplit(struct arena *a, const struct compare_request *q, const struct compare_variant *v,
+                              const struct estimate_case *c, struct compare_row *out, struct err *e);
 
 /* compare_ratios -- of every row to the first; NAN where either is unknown or the first is 0. */
 void compare_ratios(struct compare_row *rows, size_t n);

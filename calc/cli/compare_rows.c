@@ -154,6 +154,27 @@ enum err_code compare_fill(struct arena *a, const struct compare_request *q, con
     return ERR_OK;
 }
 
+enum err_code compare_unsplit(struct arena *a, const struct compare_request *q, const struct compare_variant *v,
+                              const struct estimate_case *c, struct compare_row *out, struct err *e)
+{
+    struct estimate_row point;
+    struct compare_row r = {
+        .variant = v->label, .under = v->under, .what_if = v->what_if, .says = v->says, .source = v->source};
+    const double unknown = (double)NAN;
+    TRY(estimate_eval(a, &q->estimate, c, 0, 1, &point, e));
+    take_point(&point, &r);
+    if (!c->uncached) TRY(sequence_cache(a, &c->model, r.context, &r.kv_bytes_per_sequence, e));
+    r.max_batch = TABLE_INT_UNKNOWN;
+    r.decode_step_s = r.user_tok_per_s = r.throughput_tok_per_s = unknown;
+    *out = r;
+    return ERR_OK;
+}
+
+static double batch_of(const struct compare_row *r)
+{
+    return r->max_batch == TABLE_INT_UNKNOWN ? (double)NAN : (double)r->max_batch;
+}
+
 static double ratio(double x, double first) { return first > 0 ? x / first : (double)NAN; }
 
 void compare_ratios(struct compare_row *rows, size_t n)
@@ -164,7 +185,7 @@ void compare_ratios(struct compare_row *rows, size_t n)
         r->params_ratio = ratio(r->total_params, f->total_params);
         r->weights_ratio = ratio(r->weight_bytes, f->weight_bytes);
         r->kv_ratio = ratio(r->kv_bytes_per_sequence, f->kv_bytes_per_sequence);
-        r->max_batch_ratio = ratio((double)r->max_batch, (double)f->max_batch);
+        r->max_batch_ratio = ratio(batch_of(r), batch_of(f));
         r->throughput_ratio = ratio(r->throughput_tok_per_s, f->throughput_tok_per_s);
     }
 }

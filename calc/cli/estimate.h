@@ -129,7 +129,8 @@ struct estimate_case {
     bool uncached; /* --kv none, or a diffusion model that passes whole sequences */
     struct estimate_beside beside;
     struct estimate_diffusion diffusion;
-    struct step *step;
+    struct step *step;    /* NULL: the model cannot be split so */
+    const char *unsplit;  /* and why; NULL otherwise */
     struct source source; /* of calibrated times, and they; NULL without */
     struct calibrated *calibrated;
     const char *notes;         /* of rows: the model's, then those of its times and context; NULL none */
@@ -246,8 +247,8 @@ struct estimate_row {
     double lora_params, lora_bytes, lora_flops_per_token, lora_slot_bytes;
     double passes, tokens_per_pass; /* of a diffusion model; NAN others */
     double offloaded_bytes, prefill_host_s, decode_host_s;
-    double weight_bytes, kv_bytes_per_token, kv_bytes_per_token_full, kv_bytes_per_token_windowed, kv_bytes_per_token_index,
-        kv_bytes_per_token_gpu;
+    double weight_bytes, kv_bytes_per_token, kv_bytes_per_token_full, kv_bytes_per_token_windowed,
+        kv_bytes_per_token_index, kv_bytes_per_token_gpu;
     double state_bytes_per_sequence, state_bytes;
     double kv_bytes, kv_allocated_bytes, activation_bytes, memory_bytes, capacity_bytes, left_bytes;
     bool fits;

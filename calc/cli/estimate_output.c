@@ -189,6 +189,10 @@ void estimate_write_heading(struct out *o, const struct estimate_request *q, con
     }
     put_line(o, 0, "%s on %s%s%s", text_clean(model, sizeof model, m->name, strlen(m->name)), count,
              text_clean(device, sizeof device, c->hw.name, strlen(c->hw.name)), layout);
+    if (c->unsplit) {
+        put_line(o, 2, "note: %s", c->unsplit);
+        return;
+    }
     write_model_lines(o, c);
     write_beside_lines(o, q, c);
     write_layout_lines(o, c);
@@ -307,11 +311,11 @@ static enum err_code write_text_case(struct estimate_sink *s, const struct estim
     t.rows = rows;
     t.n_rows = n;
     estimate_write_heading(s->out, q, c);
-    if (q->engine) write_pool(s->out, &c->engine);
+    if (q->engine && !c->unsplit) write_pool(s->out, &c->engine);
     out_char(s->out, '\n');
     if (!columns) TRY(text_columns(s->arena, q, true, c->state_bytes > 0, &t, e));
     TRY(table_write(&t, s->format, s->out, e));
-    if (columns || !estimate_drafting_keys(q)) return ERR_OK;
+    if (columns || c->unsplit || !estimate_drafting_keys(q)) return ERR_OK;
     return estimate_drafting_table(s->arena, q, &s->table, rows, n, s->out, e);
 }
 

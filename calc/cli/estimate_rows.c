@@ -384,7 +384,17 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
                                      .pass_tokens = c->diffusion.block_tokens,
                                      .offload = c->offload,
                                      .beside_bytes = estimate_tower_bytes(c)};
-    TRY(step_compile(a, &setup, &c->step, e));
+    if (step_compile(a, &setup, &c->step, e) != ERR_OK) {
+        struct err why = {.code = ERR_OK};
+        c->step = NULL;
+        if (layout_check_of(&c->model, &c->layout, &why) == ERR_USAGE) {
+            const size_t own = strlen(c->model.name); /* which the row says already */
+            const bool named = strncmp(why.text, c->model.name, own) == 0 && strncmp(why.text + own, ": ", 2) == 0;
+            const char *text = why.text + (named ? own + 2 : 0);
+            c->unsplit = arena_strndup(a, text, strlen(text));
+        }
+        return e->code;
+    }
     TRY(note_adapters(a, q, c, e));
     if (q->chunk || q->mix_text || q->simulated) {
         struct step_setup mixed = setup;
@@ -495,15 +505,15 @@ static void hide_prefill(struct estimate_row *r)
 static void fill_constant(const struct estimate_request *q, const struct estimate_case *c, struct estimate_row *r)
 {
     const struct model *m = &c->model;
-    const double replicated = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step) +
-                              step_kv_bytes_per_token_index(c->step);
     const double unknown = (double)NAN;
+    const bool split = c->step != NULL;
+    const double replicated = split ? step_kv_bytes_per_token(c->step) : unknown;
     *r = (struct estimate_row){
         .engine_starts = unknown,
         .prefill_host_s = unknown,
         .decode_host_s = unknown,
-        .lora_slot_bytes = step_adapter_bytes(c->step),
-        .offloaded_bytes = step_offloaded_bytes(c->step),
+        .lora_slot_bytes = split ? step_adapter_bytes(c->step) : unknown,
+        .offloaded_bytes = split ? step_offloaded_bytes(c->step) : unknown,
         .prefill_s_p10 = unknown,
         .prefill_s_p90 = unknown,
         .decode_step_s_p10 = unknown,
@@ -554,7 +564,7 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
         .active_params = c->params.active,
         .stored_bytes = m->stored_bytes,
         .stored_elements = m->stored_elems,
-        .weight_bytes = step_weight_bytes(c->step),
+        .weight_bytes = split ? step_weight_bytes(c->step) : unknown,
         .kv_bytes_per_token_gpu = replicated,
         .state_bytes_per_sequence = c->uncached ? 0 : c->state_bytes,
         .tower_params = c->beside.tower_params,
@@ -699,9 +709,36 @@ static void fill_point(const struct estimate_request *q, const struct estimate_c
                            q->averaged ? (double)k->generate : 1, &drafted->point, r);
 }
 
+/* Points of a model that cannot be split so: what it is, and no more. */
+static void fill_unsplit(const struct estimate_request *q, const struct estimate_case *c, size_t first, size_t n,
+                         struct estimate_row *rows)
+{
+    const double unknown = (double)NAN;
+    for (size_t i = 0; i < n; i++) {
+        const struct asked k = asked_at(q, first + i);
+        struct estimate_row *r = &rows[i];
+        fill_constant(q, c, r);
+        r->batch = k.batch;
+        r->context = k.context;
+        r->prompt_tokens = k.prompt;
+        r->generate_tokens = k.generate;
+        r->passes = r->tokens_per_pass = unknown;
+        r->kv_bytes = r->kv_allocated_bytes = r->state_bytes = r->activation_bytes = unknown;
+        r->memory_bytes = r->left_bytes = unknown;
+        r->draft_weight_bytes = r->draft_kv_bytes = unknown;
+        r->unfit_because = r->notes = c->unsplit;
+        r->fits = false;
+        hide_times(r);
+    }
+}
+
 enum err_code estimate_eval(struct arena *a, const struct estimate_request *q, const struct estimate_case *c,
                             size_t first, size_t n, struct estimate_row *rows, struct err *e)
 {
+    if (c->unsplit) {
+        fill_unsplit(q, c, first, n, rows);
+        return ERR_OK;
+    }
     double *block = arena_array(a, n * (4 + STEP_VALUES_N), sizeof *block);
     double *column[STEP_VALUES_N];
     struct estimate_row constant;

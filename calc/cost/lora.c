@@ -5,6 +5,7 @@
 
 #include "calc/base/text.h"
 #include "calc/base/units.h"
+#include "calc/model/family.h"
 
 static const struct {
     const char *name;
@@ -115,13 +116,32 @@ static void of_latent(const struct model *m, const struct lora *x, const struct 
     add_one(s, x, LORA_O, k->heads * k->v_head_dim, m->hidden);
 }
 
+/* Modules whose names matrices of a recurrent mixer have too, by what the family calls them; linear attention, where
+ * the family says nothing of it, calls its own as attention does. */
+static unsigned recurrent_modules(const struct model *m, const struct mixer *k)
+{
+    const struct family *f = family_named(m->family);
+    unsigned named = 0, bit = 0;
+    bool says = false;
+    for (const struct family_module *x = f ? f->modules : NULL; x && x->name; x++) {
+        if (x->module != MODULE_STATE_IN && x->module != MODULE_STATE_OUT && x->module != MODULE_STATE_GATE) continue;
+        const char *dot = strrchr(x->name, '.'), *last = dot ? dot + 1 : x->name, *name;
+        for (size_t i = 0; (name = lora_module_name(i, &bit)) != NULL; i++)
+            if (strcmp(last, name) == 0) named |= bit;
+        for (const struct family_module *y = f->modules; y->name; y++)
+            if (y->module <= MODULE_O && strcmp(x->name, y->name) == 0) named |= 1U << y->module; /* as LORA_Q ... */
+        says = true;
+    }
+    return says || k->recurrence.block != RECURRENT_LINEAR ? named : LORA_Q | LORA_K | LORA_V | LORA_O;
+}
+
 static enum err_code of_mixer(const struct model *m, const struct lora *x, const struct mixer *k, struct sides *s,
                               struct err *e)
 {
     if (k->kind == MIXER_NONE || !(x->modules & ATTENTION)) return ERR_OK;
-    if (k->kind == MIXER_RECURRENT) { /* its matrices have other names; only all would mean them too */
+    if (k->kind == MIXER_RECURRENT) {
         s->recurrent = true;
-        return ERR_OK;
+        return x->modules & recurrent_modules(m, k) ? refuse(m, "a recurrent mixer", e) : ERR_OK;
     }
     if (k->kind == MIXER_LATENT && k->one_vector) return refuse(m, "attention to entries of several tokens", e);
     if (k->kind == MIXER_LATENT) {
@@ -216,7 +236,7 @@ enum err_code lora_serve(struct model *m, const struct model_adapters *x, struct
         const char *what = undescribed(&m->kinds[i]);
         if (!what && more) what = "products beside the layers' blocks";
         if (what)
-            return err_set(e, ERR_INPUT, "%s: what an engine allots to adapters of %s is not described", m->name, what);
+            return err_set(e, ERR_USAGE, "%s: what an engine allots to adapters of %s is not described", m->name, what);
     }
     TRY(lora_cost(m, &one, &unused, e));
     m->adapters = *x;

@@ -45,13 +45,13 @@ struct lora_cost {
     double params, flops_per_token;
 };
 
-/* lora_cost -- of attention, dense MLPs and experts. Errors: ERR_INPUT a module that the model lacks, recurrent mixers
- * or layers that share weights among the chosen: how adapters of these are laid out is not described. Cost: O(layer
- * kinds). */
+/* lora_cost -- of attention, dense MLPs and experts, in the layers that have the chosen matrices. Errors: ERR_USAGE a
+ * module that no layer has, or that means matrices of which it is not described how adapters stand beside them: of
+ * recurrent mixers (all, or a name that they have too) or of layers that share weights. Cost: O(layer kinds). */
 enum err_code lora_cost(const struct model *m, const struct lora *x, struct lora_cost *out, struct err *e);
 
 /* lora_serve -- have a model served with adapters (struct model_adapters): slots and `among` of at least 1, a rank.
- * Errors: ERR_INPUT products whose slots are not described (recurrent mixers, indexers, layers that share weights or
+ * Errors: ERR_USAGE products whose slots are not described (recurrent mixers, indexers, layers that share weights or
  * keys, ...), a module that the model lacks. */
 enum err_code lora_serve(struct model *m, const struct model_adapters *x, struct err *e);
 
