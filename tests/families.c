@@ -36,6 +36,20 @@ void families_tensors(const struct subject *subjects, size_t n)
     }
 }
 
+/* Keys of an indexer as if each element took the two bytes of the cache: where their heads are weighed they are fp8,
+ * and a float for every 128, which is not the cache's format. */
+static double index_as_two(const char *model, const struct mixer *x, double bytes)
+{
+    if (bytes <= 0 || x->index_block_tokens > 0 || x->index_mean) return bytes;
+    double pool = 1, floats = 0;
+    if (x->pool_tokens > 0) pool *= (double)x->pool_tokens;
+    if (x->index_pool_tokens > 0) pool *= (double)x->index_pool_tokens;
+    for (int64_t at = 0; at < x->index_dim; at += 128) floats++;
+    const double keys = (double)x->index_dim;
+    if (bytes * pool != keys + 4 * floats) fail_msg("%s: a key of the indexer takes %g bytes", model, bytes * pool);
+    return 2 * keys / pool;
+}
+
 void families_caches(const struct subject *subjects, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -48,7 +62,7 @@ void families_caches(const struct subject *subjects, size_t n)
             struct err e = {.code = ERR_OK};
             if (cost_kind_cache(a, &m, &m.kinds[k], 1, &one, &e) != ERR_OK) fail_msg("%s: %s", s->model, e.text);
             *(m.kinds[k].mixer.window_tokens ? &windowed : &full) += (double)m.kinds[k].count * one.token_bytes;
-            full += (double)m.kinds[k].count * one.index_bytes;
+            full += (double)m.kinds[k].count * index_as_two(s->model, &m.kinds[k].mixer, one.index_bytes);
             kept += (double)m.kinds[k].count * one.state_bytes;
         }
         if (full != 2.0 * (double)s->full_elems || windowed != 2.0 * (double)s->windowed_elems)

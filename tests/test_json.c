@@ -265,6 +265,70 @@ static void test_long_object_is_walked_in_linear_time(void **state)
     assert_int_equal(n, N);
 }
 
+/* A setting is one whole value, a count with Ki or Mi, or a word; a number is not read up to its first odd character.
+ */
+static void test_override(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t is;
+    } COUNTS[] = {{"7", 7},
+                  {"-13", -13},
+                  {"4Ki", 4096},
+                  {"3Mi", 3145728},
+                  {"1.5Ki", 1536},
+                  {" 11 ", 11},
+                  {"9007199254740993", 9007199254740993}};
+    static const char *const WORDS[] = {"bfloat16", "llama", "int4", "meta/x-7", "nan", "_a", "\xC3\xA9"};
+    static const char *const WRONG[] = {"",           "1_000",     "6_4",
+                                        "10x",        "5e",        "5-3",
+                                        "5}",         "007",       "1e4x",
+                                        "truex",      "True",      "nullx",
+                                        "0x10",       "'a'",       "\"a\"x",
+                                        "{\"a\":1}x", "[1,2",      "[1,]",
+                                        "1.5",        "4K",        "4Kix",
+                                        "0.3Ki",      "{a:1}",     "+5",
+                                        ".5",         "5.",        "1 2",
+                                        "a\"b",       "a[1]",      "//x",
+                                        "\xFF",       "7 /* c */", "99999999999999999Ki"};
+    struct arena *a = *state;
+    struct json j = parse(a, "{\"x\": 1}"), x;
+    struct err e = {.code = ERR_OK};
+    for (size_t i = 0; i < sizeof COUNTS / sizeof COUNTS[0]; i++) {
+        int64_t v = 0;
+        assert_int_equal(json_override(&j, "x", COUNTS[i].text, &e), ERR_OK);
+        x = member(&j, "x");
+        assert_int_equal(json_int(&x, INT64_MIN, INT64_MAX, &v, &e), ERR_OK);
+        if (v != COUNTS[i].is) fail_msg("%s is %lld", COUNTS[i].text, (long long)v);
+    }
+    for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) {
+        const char *s = "";
+        assert_int_equal(json_override(&j, "x", WORDS[i], &e), ERR_OK);
+        x = member(&j, "x");
+        assert_int_equal(json_str(&x, &s, &e), ERR_OK);
+        assert_string_equal(s, WORDS[i]);
+    }
+    assert_int_equal(json_override(&j, "x", "17", &e), ERR_OK);
+    for (size_t i = 0; i < sizeof WRONG / sizeof WRONG[0]; i++) {
+        int64_t v = 0;
+        const enum err_code code = json_override(&j, "x", WRONG[i], &e);
+        if (strcmp(WRONG[i], "1.5") == 0) { /* a number, though no whole one */
+            assert_int_equal(code, ERR_OK);
+            assert_int_equal(json_override(&j, "x", "17", &e), ERR_OK);
+            continue;
+        }
+        if (code != ERR_USAGE) fail_msg("'%s' is taken", WRONG[i]);
+        assert_non_null(strstr(e.text, "no whole JSON value"));
+        x = member(&j, "x");
+        assert_int_equal(json_int(&x, 17, 17, &v, &e), ERR_OK); /* as it was */
+    }
+    assert_int_equal(json_override(&j, "x", "null", &e), ERR_OK);
+    assert_true(json_has(&j, "x") && !json_get(&j, "x", &x));
+    assert_int_equal(json_override(&j, "x", "{\"a\": [2, {\"b\": true}]}", &e), ERR_OK);
+    x = member(&j, "x");
+    assert_true(json_is_object(&x));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -273,6 +337,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_numbers, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(test_hostile_text_is_cleaned, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(test_accepts_what_is_published, open_arena, close_arena),
+        cmocka_unit_test_setup_teardown(test_override, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(test_refuses, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(test_files, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(test_long_object_is_walked_in_linear_time, open_arena, close_arena),

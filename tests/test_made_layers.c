@@ -369,13 +369,13 @@ static void test_low_rank(void **state)
     const struct lora keys = {.rank = 11, .modules = LORA_Q | LORA_K | LORA_O};
     assert_int_equal(lora_cost(&x.m, &keys, &cost, &e), ERR_OK);
     near(cost.params, 11 * L * ((2 * D + 2 * q) + (2 * D + kv) + (q + D)), "params without values");
-    assert_int_equal(lora_cost(&x.m, &all, &cost, &e), ERR_INPUT); /* there is no v_proj */
+    assert_int_equal(lora_cost(&x.m, &all, &cost, &e), ERR_USAGE); /* there is no v_proj */
     k->ffn.channel_mix = true;
     const struct lora up = {.rank = 11, .modules = LORA_UP};
-    assert_int_equal(lora_cost(&x.m, &up, &cost, &e), ERR_INPUT);
+    assert_int_equal(lora_cost(&x.m, &up, &cost, &e), ERR_USAGE);
     k->ffn.channel_mix = false;
     k->ffn.residual_unit = true;
-    assert_int_equal(lora_cost(&x.m, &up, &cost, &e), ERR_INPUT);
+    assert_int_equal(lora_cost(&x.m, &up, &cost, &e), ERR_USAGE);
     arena_close(x.a);
 }
 

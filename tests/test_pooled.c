@@ -503,7 +503,7 @@ static void test_mixed_step(void **state)
         mix_decode(&x, AT[i].n, AT[i].S);
         for (int sequence = 0; sequence < AT[i].n; sequence++) {
             cache += 2 * H * (AT[i].S < W ? AT[i].S : W); /* of the layer without entries */
-            cache += 2 * AT[i].S * ((H + HI) / (double)LIGHT + H / (double)HEAVY);
+            cache += AT[i].S * ((2 * H + INDEX_BYTES) / LIGHT + 2 * H / (double)HEAVY);
             open += 4 * (2 * LIGHT * 2 * 2 * (H + HI) + HEAVY * 2 * H) + 2 * 2 * W * H;
         }
     }

@@ -168,36 +168,10 @@ static bool is_utf16(const char *text, size_t len)
                         (text[0] == '\0') != (text[1] == '\0'));
 }
 
-/* What unpacks a compressed file, by its first bytes; NULL: it is none. */
-static const char *unpacker(const char *text, size_t len, const char **what)
-{
-    static const struct {
-        const char *first, *what, *tool;
-        size_t len;
-    } PACKED[] = {{"\x1F\x8B", "gzip", "gzip -dc", 2},
-                  {"\x28\xB5\x2F\xFD", "zstd", "zstd -dc", 4},
-                  {"\xFD"
-                   "7zXZ",
-                   "xz", "xz -dc", 5},
-                  {"BZh", "bzip2", "bzip2 -dc", 3},
-                  {"\x04\x22\x4D\x18", "lz4", "lz4 -dc", 4},
-                  {"PK\x03\x04", "zip", "unzip -p", 4}};
-    for (size_t i = 0; i < sizeof PACKED / sizeof PACKED[0]; i++) {
-        if (len < PACKED[i].len || memcmp(text, PACKED[i].first, PACKED[i].len) != 0) continue;
-        *what = PACKED[i].what;
-        return PACKED[i].tool;
-    }
-    return NULL;
-}
-
 /* text[len] is readable and NUL: json-c needs the end marked to finish a bare number. */
 static enum err_code parse_text(struct arena *a, const char *name, const char *text, size_t len, struct json *out,
                                 struct err *e)
 {
-    const char *packed, *tool = unpacker(text, len, &packed);
-    if (tool)
-        return err_set(e, ERR_INPUT, "%s: compressed with %s, wanted JSON text: unpack it first (%s FILE)", name,
-                       packed, tool);
     const size_t skip = len >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0; /* byte order mark */
     text += skip;
     len -= skip;
@@ -230,6 +204,28 @@ static enum err_code check_whole(struct arena *a, const char *name, const struct
     return json_scan_all(&s);
 }
 
+/* What unpacks a compressed file, by its first bytes; NULL: it is none. */
+static const char *unpacker(const char *text, size_t len, const char **what)
+{
+    static const struct {
+        const char *first, *what, *tool;
+        size_t len;
+    } PACKED[] = {{"\x1F\x8B", "gzip", "gzip -dc", 2},
+                  {"\x28\xB5\x2F\xFD", "zstd", "zstd -dc", 4},
+                  {"\xFD"
+                   "7zXZ",
+                   "xz", "xz -dc", 5},
+                  {"BZh", "bzip2", "bzip2 -dc", 3},
+                  {"\x04\x22\x4D\x18", "lz4", "lz4 -dc", 4},
+                  {"PK\x03\x04", "zip", "unzip -p", 4}};
+    for (size_t i = 0; i < sizeof PACKED / sizeof PACKED[0]; i++) {
+        if (len < PACKED[i].len || memcmp(text, PACKED[i].first, PACKED[i].len) != 0) continue;
+        *what = PACKED[i].what;
+        return PACKED[i].tool;
+    }
+    return NULL;
+}
+
 static enum err_code load(struct arena *a, const char *path, bool strict, struct json *out, struct err *e)
 {
     char name[NAME_MAX_BYTES];
@@ -238,6 +234,10 @@ static enum err_code load(struct arena *a, const char *path, bool strict, struct
     enum err_code code = read_file(path, name, &b, e);
     if (code == ERR_OK && text_is_pointer(b.data, b.len))
         code = err_set(e, ERR_INPUT, "%s: a Git LFS pointer, not the file it stands for: git lfs pull", name);
+    const char *packed = NULL, *tool = code == ERR_OK ? unpacker(b.data, b.len, &packed) : NULL;
+    if (tool)
+        code = err_set(e, ERR_INPUT, "%s: compressed with %s, wanted JSON text: unpack it first (%s FILE)", name,
+                       packed, tool);
     if (code == ERR_OK && strict) code = check_whole(a, name, &b, true, e);
     if (code == ERR_OK) code = parse_text(a, name, b.data, b.len, out, e);
     if (code == ERR_OK && !strict) code = check_whole(a, name, &b, false, e);
