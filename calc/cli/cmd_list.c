@@ -545,10 +545,13 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     size_t at = 0;
     const size_t n = sizeof TOPICS / sizeof TOPICS[0];
     while (at < n && strcmp(TOPICS[at].name, topic) != 0) at++;
-    if (at == n)
+    if (at == n) {
+        char near[120];
         return err_set(e, ERR_USAGE,
                        "list: wanted one of models, hardware, workloads, families, dtypes, columns, conventions, "
-                       "what-ifs, presets, rows or tensors PATH");
+                       "what-ifs, presets, rows or tensors PATH%s",
+                       text_suggest(near, sizeof near, topic, &TOPICS[0].name, sizeof TOPICS[0], n));
+    }
     TRY(TOPICS[at].list(&l, e));
     l.table.schema = "ridge.list.1";
     l.table.tool = commands_tool();

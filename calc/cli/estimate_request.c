@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "calc/base/embed.h"
+#include "calc/base/text.h"
 #include "calc/cli/estimate.h"
 #include "calc/cli/scope.h"
 
@@ -77,15 +78,32 @@ static enum err_code range(struct arena *a, const struct option_values *v, const
     return ERR_OK;
 }
 
+static enum err_code no_workload(struct arena *a, const char *name, struct err *e)
+{
+    static const char UNDER[] = "configs/workloads/";
+    size_t n;
+    char near[200] = "";
+    const struct embed_file *f = embed_under(UNDER, &n);
+    const char **names = arena_array(a, n + 1, sizeof *names);
+    if (!names) return err_nomem(e);
+    for (size_t i = 0; i < n; i++) {
+        const char *base = f[i].path + sizeof UNDER - 1;
+        const size_t len = strlen(base);
+        names[i] = arena_strndup(a, base, len > 5 ? len - 5 : len); /* without .json */
+        if (!names[i]) return err_nomem(e);
+    }
+    text_suggest(near, sizeof near, name, names, sizeof *names, n);
+    return err_set(e, ERR_USAGE, "--workload: no workload '%.40s' (ridge list workloads), and no file of that name%s",
+                   name, near);
+}
+
 enum err_code estimate_workload_open(struct arena *a, const char *name, struct json *out, struct err *e)
 {
     const size_t len = strlen(name);
     if (strchr(name, '/') || (len > 5 && strcmp(name + len - 5, ".json") == 0)) return json_load(a, name, out, e);
     const char *path = arena_printf(a, "configs/workloads/%s.json", name);
     const struct embed_file *f = path ? embed_find(path) : NULL;
-    if (!f)
-        return err_set(e, ERR_USAGE, "--workload: no workload '%.40s' (ridge list workloads), and no file of that name",
-                       name);
+    if (!f) return no_workload(a, name, e);
     return json_parse(a, f->path, (const char *)f->bytes, f->size, out, e);
 }
 
