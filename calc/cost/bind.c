@@ -86,13 +86,17 @@ static const struct sym *cached_heads(struct sym_ctx *c, const struct mixer *x, 
     return one ? sym_int(c, 1) : sym_mul(c, sym_int(c, 2), kv);
 }
 
+bool cost_index_is_fp8(const struct mixer *x)
+{
+    return x->index_heads > 0 && x->index_block_tokens == 0 && !x->index_mean;
+}
+
 /* Keys of heads that are weighed and summed: fp8 with a float for every 128 elements, whatever the format of the cache.
  * Source: vLLM, DeepseekV32IndexerCache of deepseek_v2.py; SGLang, dsa_indexer_bytes_per_token_per_layer. */
 static const struct sym *index_bytes(struct sym_ctx *c, const struct model *m, const struct mixer *x)
 {
     enum { GROUP = 128, SCALE_BYTES = 4 }; /* not a unit */
-    if (x->index_block_tokens == 0 && !x->index_mean)
-        return sym_int(c, x->index_dim + (x->index_dim + GROUP - 1) / GROUP * SCALE_BYTES);
+    if (cost_index_is_fp8(x)) return sym_int(c, x->index_dim + (x->index_dim + GROUP - 1) / GROUP * SCALE_BYTES);
     return cached_bytes(c, &m->kv, sym_int(c, x->index_dim), sym_int(c, 1));
 }
 

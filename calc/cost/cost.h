@@ -315,6 +315,10 @@ const struct sym *cost_stage_weight_bytes(struct sym_ctx *c, const struct cost_o
 const struct sym *cost_layer_weight_bytes(struct sym_ctx *c, const struct cost_ops *ops,
                                           const struct cost_conventions *v, const struct cost_stage *stage);
 
+/* cost_index_is_fp8 -- whether a layer has an indexer that weighs its heads (DeepSeek-V3.2): its keys are cached in fp8
+ * with a float for every 128 elements, whatever the format of the cache. */
+bool cost_index_is_fp8(const struct mixer *x);
+
 /* Cache of one sequence on one rank, bound: bytes at context S (windows cut, indexers included), bytes per token of
  * keys and values that grow with context and within the window only, and of indexers' keys, which grow. An engine that
  * gives every layer full length charges the sum of all. Layers that share the cache of another have none. The state of

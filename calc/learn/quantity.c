@@ -121,10 +121,11 @@ static size_t bind_widths(const struct quantity_scope *s, const struct model *m,
         env[n++] = (struct sym_binding){var[i], sym_num(s->c, m->weights[i].bits / 8)};
     env[n++] = (struct sym_binding){y->b_act, sym_num(s->c, m->activations.bits / 8)};
     env[n++] = (struct sym_binding){y->b_state, sym_num(s->c, m->state.bits / 8)};
-    if (!(m->kv.scale_bits > 0)) {
-        env[n++] = (struct sym_binding){y->b_kv, sym_num(s->c, m->kv.bits / 8)};
-        env[n++] = (struct sym_binding){y->b_index, sym_num(s->c, m->kv.bits / 8)};
-    }
+    if (m->kv.scale_bits > 0) return n;
+    env[n++] = (struct sym_binding){y->b_kv, sym_num(s->c, m->kv.bits / 8)};
+    for (size_t i = 0; i < m->kinds_n; i++)
+        if (cost_index_is_fp8(&m->kinds[i].mixer)) return n;
+    env[n++] = (struct sym_binding){y->b_index, sym_num(s->c, m->kv.bits / 8)};
     return n;
 }
 
