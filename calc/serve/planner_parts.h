@@ -30,6 +30,8 @@ struct planner_clock {
     bool overlapped;
     struct planner_kept {
         int64_t step_tokens, seqs; /* seqs: of two pools; 0 of one */
+        int64_t batch_tokens;      /* of several stages (steady.h) */
+        bool slowest;
         struct steady_times *times, *decode;
     } kept[64];
     size_t kept_n;
@@ -60,11 +62,16 @@ struct planner_pair *planner_pair_of(struct planner *p, size_t device, size_t fo
  * attention group. */
 bool planner_mixes(const struct layout *l);
 
+/* planner_groups_step -- whether mixed steps know the layout but for its attention groups: ranks of one node, one
+ * stage.
+ */
+bool planner_groups_step(const struct layout *l);
+
 /* planner_block_tokens -- of a sequence in a block of the cache: the engine's, times the ranks that share a context. */
 int64_t planner_block_tokens(const struct planner *p, const struct layout *l);
 
-/* planner_clock_of -- of tp, ep, dcp and per_node of a layout, and tokens drafted in a row (0: no draft); opened when
- * first asked for. */
+/* planner_clock_of -- of tp, ep, dcp, attention groups, stages (their floors) and per_node of a layout, and tokens
+ * drafted in a row (0: no draft); opened when first asked for. */
 enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, const struct layout *l, int64_t gamma,
                                struct planner_clock **out, struct err *e);
 
@@ -194,8 +201,17 @@ void planner_drain(const struct planner_traffic *t, double requests, double held
                    double alone_s, struct planner_point *out);
 
 /* planner_queue -- planner_solve for layouts that calc/time/mix.h does not know: steps of prompts and of sequences that
- * decode as if apart. */
+ * decode as if apart. planner_stages -- for those whose stages it does know (planner_stages_fly). planner_steady -- the
+ * question of a plan's copy to the steady state, times and lengths with drafts included. planner_steady_times -- what
+ * the clock keeps of it. */
 enum err_code planner_queue(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e);
+
+enum err_code planner_stages(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e);
+void planner_steady(struct planner *p, const struct planner_unit *u, const struct planner_plan *plan,
+                    struct planner_clock *c, struct steady_setup *out);
+enum err_code planner_steady_times(struct planner *p, struct planner_clock *c, int64_t step_tokens,
+                                   struct steady_setup *s, struct steady_decode *decode, struct err *e);
+double planner_spread_at(const struct steady_spread *s, double frac);
 
 /* planner_ratio -- of the times of such a layout to its floors, what its band adds included. */
 enum err_code planner_ratio(struct planner *p, struct planner_unit *u, const struct planner_plan *plan, double *out,

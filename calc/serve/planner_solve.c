@@ -3,7 +3,7 @@
 
 #include "calc/serve/planner_parts.h"
 
-static double at(const struct steady_spread *s, double frac)
+double planner_spread_at(const struct steady_spread *s, double frac)
 {
     return frac >= .99 ? s->p99 : frac >= .95 ? s->p95 : frac >= .9 ? s->p90 : s->p50;
 }
@@ -36,18 +36,21 @@ enum simulate_policy planner_policy(const struct planner_request *q)
 double planner_watermark(const struct planner_request *q) { return planner_policy(q) == SIMULATE_FCFS ? .01 : 0; }
 
 /* decode NULL: one pool. */
-static enum err_code times_of(struct planner *p, struct planner_clock *c, int64_t step_tokens, struct steady_setup *s,
-                              struct steady_decode *decode, struct err *e)
+enum err_code planner_steady_times(struct planner *p, struct planner_clock *c, int64_t step_tokens,
+                                   struct steady_setup *s, struct steady_decode *decode, struct err *e)
 {
     const int64_t seqs = decode ? decode->max_seqs : 0;
     struct planner_kept *k = c->kept;
-    while (k < c->kept + c->kept_n && (k->step_tokens != step_tokens || k->seqs != seqs)) k++;
+    while (k < c->kept + c->kept_n && (k->step_tokens != step_tokens || k->seqs != seqs || k->slowest != s->slowest ||
+                                       k->batch_tokens != s->batch_tokens))
+        k++;
     if (k == c->kept + c->kept_n) {
         if (c->kept_n == sizeof c->kept / sizeof *c->kept) return ERR_OK;
-        *k = (struct planner_kept){.step_tokens = step_tokens, .seqs = seqs};
+        *k = (struct planner_kept){
+            .step_tokens = step_tokens, .seqs = seqs, .slowest = s->slowest, .batch_tokens = s->batch_tokens};
         /* the latest has most in common: budgets rise, and only small ones have prompts in pieces */
         for (size_t i = 0; i < c->kept_n; i++) {
-            if ((c->kept[i].seqs > 0) != (seqs > 0)) continue;
+            if ((c->kept[i].seqs > 0) != (seqs > 0) || c->kept[i].slowest != s->slowest) continue;
             s->times = c->kept[i].times;
             if (decode) decode->times = c->kept[i].decode;
         }
@@ -117,6 +120,39 @@ void planner_drain(const struct planner_traffic *t, double requests, double held
     out->makespan_s = fmax(0, requests - begun) / rate_most + out->tail_s;
 }
 
+void planner_steady(struct planner *p, const struct planner_unit *u, const struct planner_plan *plan,
+                    struct planner_clock *c, struct steady_setup *out)
+{
+    const struct planner_request *q = p->q;
+    const struct planner_traffic *t = &q->traffic;
+    const double unknown = (double)NAN;
+    const int64_t judged = planner_judged(q, u->gamma), groups = u->layout.dp;
+    *out = (struct steady_setup){
+        .plan = c->plan,
+        .calibrated = c->calibrated,
+        .server = c->server,
+        .overlapped = c->overlapped,
+        .policy = planner_policy(q),
+        .watermark_frac = planner_watermark(q),
+        .budget_tokens = plan->step_tokens * groups,
+        .max_seqs = groups * (plan->seqs < plan->step_tokens / judged ? plan->seqs : plan->step_tokens / judged),
+        .groups = groups,
+        .blocks = planner_blocks(p, u, plan) * groups,
+        .block_tokens = planner_block_tokens(p, &u->layout),
+        .replicas = 1,
+        .lengths = &t->lengths,
+        .load = STEADY_OPEN,
+        .rate_per_s = plan->rate_per_s,
+        .slower = planner_band(p, c, plan->batch_most),
+        .arrival_cv2 = t->arrival_cv2,
+        .ttft_limit_s = unknown,
+        .tpot_limit_s = unknown};
+    if (c->draft) {
+        out->lengths = &c->draft->lengths;
+        out->draft = (struct simulate_draft){.of = &c->draft->of, .gamma = u->gamma, .prompts = q->drafting->prompts};
+    }
+}
+
 static enum err_code plain(struct planner *p, const struct planner_unit *u, struct planner_plan *plan, struct err *e)
 {
     const struct planner_request *q = p->q;
@@ -126,31 +162,8 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, stru
     struct planner_clock *c;
     struct steady_result r;
     TRY(planner_clock_of(p, u->device, u->format, &u->layout, u->gamma, &c, e));
-    const int64_t judged = planner_judged(q, u->gamma);
-    const double band = planner_band(p, c, plan->batch_most);
-    struct steady_setup s = {.plan = c->plan,
-                             .calibrated = c->calibrated,
-                             .server = c->server,
-                             .overlapped = c->overlapped,
-                             .policy = planner_policy(q),
-                             .watermark_frac = planner_watermark(q),
-                             .budget_tokens = plan->step_tokens,
-                             .max_seqs =
-                                 plan->seqs < plan->step_tokens / judged ? plan->seqs : plan->step_tokens / judged,
-                             .blocks = planner_blocks(p, u, plan),
-                             .block_tokens = planner_block_tokens(p, &u->layout),
-                             .replicas = 1,
-                             .lengths = &t->lengths,
-                             .load = STEADY_OPEN,
-                             .rate_per_s = plan->rate_per_s,
-                             .slower = band,
-                             .arrival_cv2 = t->arrival_cv2,
-                             .ttft_limit_s = unknown,
-                             .tpot_limit_s = unknown};
-    if (c->draft) {
-        s.lengths = &c->draft->lengths;
-        s.draft = (struct simulate_draft){.of = &c->draft->of, .gamma = u->gamma, .prompts = q->drafting->prompts};
-    }
+    struct steady_setup s;
+    planner_steady(p, u, plan, c, &s);
     const struct planner_link link = planner_link_of(q, u->device, plan->gpus);
     struct steady_decode decode = {.plan = c->plan,
                                    .calibrated = c->calibrated,
@@ -169,7 +182,7 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, stru
         s.replicas = plan->prefill;
         s.rate_per_s *= copies;
     }
-    TRY(times_of(p, c, plan->step_tokens, &s, plan->prefill > 0 ? &decode : NULL, e));
+    TRY(planner_steady_times(p, c, plan->step_tokens, &s, plan->prefill > 0 ? &decode : NULL, e));
     TRY(steady_solve(p->arena, &s, &r, e));
     const double shared = plan->prefill > 0 ? copies : 1; /* pools: of all copies together */
     *o = (struct planner_point){.saturation_per_s = r.saturation_rate_per_s / shared,
@@ -177,8 +190,8 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, stru
                                     plan->prefill > 0 ? r.decode_batch * r.decode_utilisation : r.batch * r.utilisation,
                                 .move_s = plan->prefill > 0 ? r.move_s : 0,
                                 .step_s = r.step_s,
-                                .ttft_s = at(&r.ttft_s, isnan(q->ttft.s) ? .95 : q->ttft.frac),
-                                .tpot_s = at(&r.tpot_s, isnan(q->tpot.s) ? .95 : q->tpot.frac),
+                                .ttft_s = planner_spread_at(&r.ttft_s, isnan(q->ttft.s) ? .95 : q->ttft.frac),
+                                .tpot_s = planner_spread_at(&r.tpot_s, isnan(q->tpot.s) ? .95 : q->tpot.frac),
                                 .ttft_mean_s = r.ttft_s.mean,
                                 .tpot_mean_s = r.tpot_s.mean,
                                 .makespan_s = unknown,
@@ -194,7 +207,7 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, stru
         const double B[] = {fmax(1, floor(held)), 1}, S[] = {ceil(t->context_tokens), ceil(t->context_tokens)};
         double step_s[2];
         decode_steps(c, 2, B, S, step_s);
-        planner_drain(t, each, held, o->saturation_per_s, step_s[0] * band, step_s[1] * band, o);
+        planner_drain(t, each, held, o->saturation_per_s, step_s[0] * s.slower, step_s[1] * s.slower, o);
     }
     return ERR_OK;
 }
@@ -233,7 +246,12 @@ enum err_code planner_solve(struct planner *p, struct planner_unit *u, struct pl
     const double unknown = (double)NAN;
     struct planner_point *o = &plan->point;
     plan->estimated = q->fidelity == PLANNER_CALIBRATED && !planner_mixes(&u->layout);
-    TRY(planner_mixes(&u->layout) ? plain(p, u, plan, e) : planner_queue(p, u, plan, e));
+    if (planner_mixes(&u->layout) || planner_groups_step(&u->layout))
+        TRY(plain(p, u, plan, e));
+    else if (planner_stages_fly(&u->layout) && planner_policy(q) == SIMULATE_CHUNKED)
+        TRY(planner_stages(p, u, plan, e));
+    else
+        TRY(planner_queue(p, u, plan, e));
     if (q->server) { /* as steady_front */
         o->ttft_s += engine_first_s(q->traffic.asked_tokens);
         o->ttft_mean_s += engine_first_s(q->traffic.asked_tokens);

@@ -81,6 +81,12 @@ bool planner_mixes(const struct layout *l)
     return w.pp == 1 && w.dp == 1 && !w.sp && layout_nodes(&w, layout_group(&w)) == 1;
 }
 
+bool planner_groups_step(const struct layout *l)
+{
+    const struct layout w = layout_whole(l);
+    return w.pp == 1 && w.dp > 1 && w.dcp == 1 && !w.sp && layout_nodes(&w, layout_group(&w)) == 1;
+}
+
 enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, const struct layout *l, int64_t gamma,
                                struct planner_clock **out, struct err *e)
 {
@@ -90,7 +96,8 @@ enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, 
     one.replicas = 1;
     for (size_t i = 0; i < x->clocks_n; i++) {
         const struct layout *have = &x->clock[i]->layout;
-        if (have->tp != l->tp || have->ep != l->ep || layout_whole(have).dcp != layout_whole(l).dcp ||
+        if (have->tp != l->tp || have->ep != l->ep || layout_whole(have).pp != layout_whole(l).pp ||
+            layout_whole(have).dp != layout_whole(l).dp || layout_whole(have).dcp != layout_whole(l).dcp ||
             have->per_node != l->per_node || x->clock[i]->gamma != gamma)
             continue;
         *out = x->clock[i];
@@ -104,13 +111,17 @@ enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, 
                                .layout = one,
                                .latency = d->latency,
                                .offload = d->offload,
-                               .fidelity = p->q->fidelity == PLANNER_ROOFLINE ? STEP_ROOFLINE : STEP_BOUND,
+                               .fidelity = p->q->fidelity == PLANNER_ROOFLINE ||
+                                                   (planner_stages_fly(&one) && p->q->fidelity != PLANNER_BOUND)
+                                               ? STEP_ROOFLINE
+                                               : STEP_BOUND,
                                .block_tokens = p->engine->block_tokens,
                                .pass_tokens = gamma > 0 ? planner_judged(p->q, gamma) : 0};
     TRY(step_compile(p->arena, &setup, &c->step, e));
     TRY(mix_compile(p->arena, &setup, &c->plan, e));
     TRY(mix_open(p->arena, c->plan, &c->mix, e));
-    if (p->q->server) {
+    if (planner_stages_fly(&one)) { /* floors alone */
+    } else if (p->q->server) {
         const struct engine *g = p->q->server;
         c->server = arena_alloc(p->arena, sizeof *c->server);
         if (!c->server) return err_nomem(e);

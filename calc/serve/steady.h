@@ -112,6 +112,12 @@ struct steady_setup {
     enum simulate_policy policy;
     int64_t budget_tokens, max_seqs;
     int64_t blocks, block_tokens;
+    int64_t groups; /* attention groups that step together, one queue for all: limits are those of all of them; 0, 1:
+                       one */
+    bool slowest;   /* of a plan in stages: a step takes what its slowest stage takes, as that of one of as many batches
+                       as there are stages; else all of them, one after another */
+    int64_t batch_tokens; /* of a plan in stages: a turn of budget_tokens is in batches of so many tokens, close behind
+                             one another, so that it takes what its first one takes; 0: in one */
     double watermark_frac;
     int64_t replicas; /* the rate, or the clients, are split evenly */
     const struct steady_lengths *lengths;
@@ -128,10 +134,10 @@ struct steady_setup {
     struct steady_times *times; /* NULL: none are kept */
 };
 
-/* steady_times_open -- for questions of the same plan, calibrated, server, overhead (over slower), policy, budget and
- * lengths; s->times, of another budget and of all else the same (NULL: none), have what they know in common.
- * steady_pools_times_open -- of two pools, s->times and s->decode->times likewise, for questions of the same of both
- * and of the same max_seqs. Errors: ERR_NOMEM. */
+/* steady_times_open -- for questions of the same plan, calibrated, server, overhead (over slower), policy, groups,
+ * slowest, batch_tokens, budget and lengths; s->times, of another budget and of all else the same (NULL: none), have
+ * what they know in common. steady_pools_times_open -- of two pools, s->times and s->decode->times likewise, for
+ * questions of the same of both and of the same max_seqs. Errors: ERR_NOMEM. */
 enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, struct steady_times **out,
                                 struct err *e);
 enum err_code steady_pools_times_open(struct arena *a, const struct steady_setup *s, struct steady_times **prefill,

@@ -55,6 +55,11 @@ struct steady_times {
     size_t groups;
     const struct simulate_draft *draft; /* of NULL: none */
     double rows;                        /* tokens of a sequence in a step; 1 without a draft */
+    double shared;                      /* by attention groups that step together; 1 */
+    double long_tokens;                 /* a prompt as one of its tokens has it: the square over the mean */
+    bool slowest;                       /* stage alone */
+    double batch_tokens;                /* of a turn's batches; infinite: it is one */
+    double *stage_s;                    /* [mix_stages] */
     double context_tokens;              /* of a sequence that decodes, on average over its steps */
     struct mix decode, prompt, scratch; /* a sequence's sums; a prompt token's */
     double *decode_s;                   /* [STEADY_N_KNOTS] */

@@ -100,6 +100,11 @@ enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, s
     t->overlapped = s->overlapped;
     t->overhead_s = s->overhead_s;
     t->rows = 1;
+    t->shared = s->groups > 1 ? (double)s->groups : 1;
+    t->long_tokens = s->lengths->prompt_square / s->lengths->prompt_tokens;
+    t->slowest = s->slowest;
+    t->batch_tokens = s->batch_tokens > 0 ? (double)s->batch_tokens : (double)INFINITY;
+    if (!(t->stage_s = arena_array(a, (size_t)mix_stages(s->plan), sizeof *t->stage_s))) return err_nomem(e);
     if (s->draft.of) {
         struct simulate_draft *d = arena_alloc(a, sizeof *d);
         if (!d) return err_nomem(e);
@@ -119,7 +124,7 @@ enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, s
     for (size_t i = 0; i < t->groups; i++) tokens += t->group[i].weight * t->group[i].tokens;
     for (size_t i = 0; i < t->groups; i++)
         add_prompt(&t->prompt, t->group[i].weight / tokens, t->group[i].tokens, t->group[i].cached,
-                   t->pieces ? t->budget_tokens : (double)INFINITY);
+                   t->pieces ? fmax(1, fmin(t->batch_tokens, t->budget_tokens) / t->shared) : (double)INFINITY);
     TRY(open_tables(a, s->times, t, e));
     if (!(t->chain = arena_array(a, 2, sizeof *t->chain))) return err_nomem(e);
     *out = t;
@@ -135,6 +140,28 @@ double steady_group_at(const struct steady_times *t, size_t i, double place)
 
 /* ---- times ---- */
 
+/* Of n alike, what the busiest of so many groups has on average: ceil(N/groups) of a number N around n, one at least.
+ */
+static double busiest_of(double n, double groups) { return fmin(n, fmax(1, n / groups + (groups - 1) / (2 * groups))); }
+
+/* Prompts are of one group each, whatever their pieces. */
+static void share(struct steady_times *t, double n, double x)
+{
+    const double all = mix_tokens(&t->scratch), prompts = x / t->long_tokens;
+    if (!(t->shared > 1)) return;
+    if (n > 0) mix_scale(&t->scratch, MIXED_DECODE, busiest_of(n, t->shared) / n);
+    if (x > 0) mix_scale(&t->scratch, MIXED_PREFILL, busiest_of(prompts, t->shared) / prompts);
+    mix_others(&t->scratch, all - mix_tokens(&t->scratch));
+}
+
+static double slowest_s(struct steady_times *t)
+{
+    double most = 0;
+    mix_eval_stages(&t->scratch, t->stage_s);
+    for (int64_t i = 0; i < mix_stages(t->plan); i++) most = fmax(most, t->stage_s[i]);
+    return most;
+}
+
 static double alone_s(struct steady_times *t, double n, double x)
 {
     double v[MIX_VALUES_N];
@@ -143,7 +170,9 @@ static double alone_s(struct steady_times *t, double n, double x)
     mix_clear(&t->scratch);
     if (n > 0) mix_add(&t->scratch, &t->decode, n);
     if (x > 0) mix_add(&t->scratch, &t->prompt, x);
+    share(t, n, x);
     const double beside_s = t->overhead_s + steady_draft_s(t, n, x);
+    if (t->slowest) return slowest_s(t) + beside_s;
     if (t->server) return engine_mix_s(t->server, &t->scratch, t->overlapped) + beside_s;
     mix_eval(&t->scratch, v);
     if (!t->calibrated) return v[MIX_step_s] + beside_s;
@@ -201,6 +230,7 @@ static double prompt_s(struct steady_times *t, double n, double x)
 double steady_times_step_s(struct steady_times *t, double n, double x)
 {
     double decode_s = 0, part;
+    if (x > t->batch_tokens - n) x = fmax(t->batch_tokens - n, 1);
     if (n > 0 && (t->beside || !(x > 0))) {
         const size_t i = place_of(t, fmax(n, 1), &part);
         decode_s = decode_at(t, i);
