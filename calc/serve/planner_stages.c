@@ -84,6 +84,7 @@ static double saturation(const struct planner_plan *plan, const struct planner_t
  * is of simulations. */
 static double wait_s(const struct ways *w, double rate_per_s, double token_s)
 {
+    if (!(w->together_per_s < w->all_per_s)) return 0;
     const double part = (rate_per_s - w->together_per_s) / (w->all_per_s - w->together_per_s);
     return part > 0 ? part / fmax(1 - part, .01) * w->steps * token_s / 6 : 0;
 }

@@ -32,9 +32,11 @@ static void put(struct until *x, double rooms, double fine, double weight)
 enum { LASTS = 32 };
 static const double LIGHT = 3e-6; /* weights that are left out */
 
-static double last_s(const double *at_s, double rooms)
+static double last_s(const struct steady_chain *c, const double *at_s, double rooms)
 {
     const double x = rooms * LASTS;
+    /* of groups a prompt is little of the room, and takes what several take together */
+    if (c->times->shared > 1) return steady_times_step_s(c->times, c->decoding, fmin(rooms, 1) * c->room);
     if (x >= LASTS) return at_s[LASTS];
     const int i = (int)x;
     return at_s[i] + (at_s[i + 1] - at_s[i]) * (x - i);
@@ -51,11 +53,11 @@ static void add_first(const struct steady_chain *c, const struct until *x, const
         const double own = all - before, before_s = rest_s + before * c->full_s;
         const double behind = c->rate * before_s, none = exp(-behind), some = (1 - none) * x->weight[i];
         const double from_s = wait_s + before_s;
-        steady_histogram_add(h, from_s + last_s(at_s, own), none * x->weight[i]);
+        steady_histogram_add(h, from_s + last_s(c, at_s, own), none * x->weight[i]);
         if (!(some > LIGHT)) continue;
         const double rooms = behind / (1 - none) * c->prompt_tokens / c->room;
-        steady_histogram_add(h, from_s + last_s(at_s, own + .5 * rooms), some / 2);
-        steady_histogram_add(h, from_s + last_s(at_s, own + 1.5 * rooms), some / 2);
+        steady_histogram_add(h, from_s + last_s(c, at_s, own + .5 * rooms), some / 2);
+        steady_histogram_add(h, from_s + last_s(c, at_s, own + 1.5 * rooms), some / 2);
     }
 }
 
