@@ -118,11 +118,11 @@ static void test_layouts(void **state)
     has(v, "--tensor-parallel-size 2");
     has(v, "--data-parallel-size 4");
     has(v, "--enable-expert-parallel");
-    has(v, "--max-num-seqs 50"); /* of each attention group */
+    has(v, "--max-num-seqs 200"); /* of each attention group, as it is asked for */
     has(s, "--tp-size 8");
     has(s, "--dp-size 4 --enable-dp-attention");
     has(s, "--ep-size 8");
-    has(s, "--max-running-requests 200");
+    has(s, "--max-running-requests 800");                                  /* of all four */
     has(s, "--chunked-prefill-size 8192");                                 /* of four groups: each takes 2048 */
     assert_int_equal(emit_command(a, EMIT_TRTLLM, &p, &none, &e), ERR_NO); /* groups of two ranks */
     p.layout.ep = 4;

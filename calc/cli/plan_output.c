@@ -50,7 +50,7 @@ static const struct column COLUMNS[] = {
     ROW(draft, STRING, NONE, 0, "draft", "what drafts tokens ahead"),
     ROW(draft_tokens, INT, COUNT, 0, "drafted", "tokens drafted in a row; of a tree its nodes"),
     ROW(tokens_per_step, REAL, NONE, 0, "tokens", "of a sequence that decodes, expected of a step"),
-    ROW(max_num_seqs, INT, COUNT, 0, "seqs", "most sequences of a copy"),
+    ROW(max_num_seqs, INT, COUNT, 0, "seqs", "most sequences of an attention group; of a copy where there is one"),
     ROW(max_num_batched_tokens, INT, COUNT, 0, "tokens", "most tokens of a step"),
     ROW(usd_per_gpu_h, REAL, USD, 0, "$/GPU h", "dollars an hour of one device"),
     ROW(usd_per_h, REAL, USD, COLUMN_SHOWN, "$/h", "dollars an hour of all"),
@@ -458,9 +458,9 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
     const char *layout = plan_layout_words(a, &x->layout);
     out_printf(o, "\n%lld x %s, %s: %s/h\n", (long long)x->gpus, d->hw->key, layout ? layout : "",
                plan_money(s, x->cost.usd_per_h));
-    put_line(o, "weights %s, KV %s; %lld sequences and %lld tokens a step at most",
+    put_line(o, "weights %s, KV %s; %lld sequences and %lld tokens a step at most%s",
              f->weights ? f->weights : "as stored", f->kv ? f->kv : "as stored", (long long)x->seqs,
-             (long long)x->step_tokens);
+             (long long)x->step_tokens, x->layout.dp > 1 ? ", of each attention group" : "");
     write_draft(o, c);
     if (q->aim == PLANNER_SERVE && c->verified.n)
         put_line(o, "simulated, %zu requests: TTFT %s, TPOT %s: keeps its promises", c->verified.n,

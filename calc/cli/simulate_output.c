@@ -405,9 +405,10 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
     if (c->setup.policy == SIMULATE_STATIC)
         simulate_put_line(o, "static batches of at most %lld", (long long)s->max_num_seqs);
     else
-        simulate_put_line(o, "%s: steps of at most %lld tokens and %lld sequences%s%s",
+        simulate_put_line(o, "%s: steps of at most %lld tokens and %lld sequences%s%s%s",
                           c->setup.policy == SIMULATE_FCFS ? "fcfs, prompts first" : "chunked prefill",
                           (long long)s->max_num_batched_tokens, (long long)s->max_num_seqs,
+                          c->setup.groups > 1 ? ", all attention groups together" : "",
                           s->replicas > 1 ? "; route " : "", s->replicas > 1 ? c->route : "");
     if (c->of.offload.bytes > 0)
         simulate_put_line(o, "%s of each GPU's weights at the host, read by every step that needs them at %s",

@@ -276,7 +276,7 @@ static void put_vllm(struct lines *o, const struct emit_plan *p, const char *mod
     if (p->experts && l->ep > 1) word(o, "--enable-expert-parallel");
     word(o, "--max-model-len %lld", (long long)p->max_model_len);
     /* of each data-parallel rank */
-    word(o, "--max-num-seqs %lld", (long long)((p->max_num_seqs + l->dp - 1) / l->dp));
+    word(o, "--max-num-seqs %lld", (long long)p->max_num_seqs);
     word(o, "--max-num-batched-tokens %lld", (long long)p->step_tokens);
     word(o, "--gpu-memory-utilization %.3g", p->utilization_frac);
     put_offload(o, p);
@@ -327,8 +327,8 @@ static void put_sglang(struct lines *o, const struct emit_plan *p, const char *m
     if (l->dp > 1) word(o, "--dp-size %lld --enable-dp-attention", (long long)l->dp);
     if (p->experts && l->ep > 1) word(o, "--ep-size %lld", (long long)l->ep);
     word(o, "--context-length %lld", (long long)p->max_model_len);
-    word(o, "--max-running-requests %lld", (long long)p->max_num_seqs);
-    /* of all attention groups: the engine divides it among them */
+    /* of all attention groups: the engine divides both among them */
+    word(o, "--max-running-requests %lld", (long long)(p->max_num_seqs * l->dp));
     word(o, "--chunked-prefill-size %lld", (long long)(p->step_tokens * l->dp));
     if (mixed) word(o, "--enable-mixed-chunk");
     if (p->prefill > 0) word(o, "--disaggregation-mode prefill");
@@ -402,7 +402,7 @@ static void put_trtllm(struct lines *o, const struct emit_plan *p, const char *m
     if (l->pp > 1) word(o, "--pp_size %lld", (long long)l->pp);
     if (p->experts && l->ep > 1) word(o, "--ep_size %lld", (long long)l->ep);
     word(o, "--max_seq_len %lld", (long long)p->max_model_len);
-    word(o, "--max_batch_size %lld", (long long)((p->max_num_seqs + l->dp - 1) / l->dp));
+    word(o, "--max_batch_size %lld", (long long)p->max_num_seqs);
     word(o, "--max_num_tokens %lld", (long long)p->step_tokens);
     word(o, "--kv_cache_free_gpu_memory_fraction %.3g", p->free_frac);
     word(o, "--enable_chunked_prefill");

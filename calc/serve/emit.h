@@ -24,7 +24,7 @@ struct emit_plan {
     const char *model;       /* a Hugging Face id or a path */
     struct layout layout;    /* whole (layout_whole) */
     bool experts;            /* the model has routed ones */
-    int64_t max_num_seqs;    /* of one copy, all its attention groups together; >= 1 */
+    int64_t max_num_seqs;    /* of one attention group, as tokens of a step are; >= 1 */
     int64_t step_tokens;     /* most tokens of a step: the chunk of prompts and those that decode; >= 1 */
     int64_t max_model_len;   /* >= 1 */
     double utilization_frac; /* of the memory that the process may take, weights and cache and work */

@@ -106,7 +106,7 @@ struct planner_request {
     bool any_context;            /* dcp: every number of ranks that can share a context */
     const int64_t *step_tokens;  /* most tokens of a step, each >= 1 */
     size_t step_tokens_n;
-    const int64_t *seqs; /* most sequences of a copy, each >= 1, rising */
+    const int64_t *seqs; /* most sequences of an attention group of a copy, each >= 1, rising */
     size_t seqs_n;
     enum planner_fidelity fidelity;
     bool p90;                    /* calibrated: times are the P90 of the band, not its median */

@@ -110,11 +110,18 @@ static double token_s(const struct ways *w, double even_s, double turn_s, double
 }
 
 /* A first token. Its pieces are close behind one another. */
-static double first_s(const struct ways *w, double even_s, double turn_s, double frac, double steps, double behind_s)
+static double first_s(const struct ways *w, double even_s, double turn_s, double frac, double steps, double more_s)
 {
     const double turn = isnan(turn_s) ? steps * w->full_s : turn_s;
-    if (behind_s > 0) return isnan(even_s) ? turn + behind_s : fmin(even_s, turn + behind_s);
+    if (more_s > 0) return isnan(even_s) ? turn + more_s : fmin(even_s, turn + more_s);
     return between(isnan(even_s) ? steps * w->full_s : even_s, turn, frac);
+}
+
+/* Of a prompt, its pieces in the batches behind the first. */
+static double behind_s(const struct ways *w, const struct planner_plan *plan, double tokens, double n, double stages)
+{
+    const double pieces = ceil(tokens / fmax(1, (double)plan->step_tokens - n));
+    return fmin(pieces - 1, stages - 1) * w->full_s / stages;
 }
 
 static void tell(const struct planner_request *q, const struct planner_unit *u, const struct planner_plan *plan,
@@ -128,13 +135,14 @@ static void tell(const struct planner_request *q, const struct planner_unit *u, 
     o->tpot_s = token_s(w, planner_spread_at(&w->even_of.tpot_s, of_token),
                         planner_spread_at(&w->turn_of.tpot_s, of_token), frac);
     const double n = plan->rate_per_s * w->steps * o->tpot_mean_s;
-    const double pieces = ceil(t->prompt_tokens / fmax(1, (double)plan->step_tokens - n));
-    const double behind_s = fmin(pieces - 1, stages - 1) * w->full_s / stages;
+    const double long_tokens = planner_quantile(t->prompts, t->n, of_first);
     const double late_s = wait_s(w, plan->rate_per_s, o->tpot_mean_s);
-    o->ttft_mean_s = late_s + first_s(w, w->even_of.ttft_s.mean, w->turn_of.ttft_s.mean, frac, 2, behind_s);
-    o->ttft_s = first_s(w, planner_spread_at(&w->even_of.ttft_s, of_first),
-                        planner_spread_at(&w->turn_of.ttft_s, of_first), frac, of_first > .5 ? 3 : 2, behind_s);
-    o->ttft_s += late_s * (of_first > .5 ? -log(1 - of_first) : 1);
+    o->ttft_mean_s = late_s + first_s(w, w->even_of.ttft_s.mean, w->turn_of.ttft_s.mean, frac, 2,
+                                      behind_s(w, plan, t->prompt_tokens, n, stages));
+    o->ttft_s =
+        first_s(w, planner_spread_at(&w->even_of.ttft_s, of_first), planner_spread_at(&w->turn_of.ttft_s, of_first),
+                frac, of_first > .5 ? 3 : 2, behind_s(w, plan, long_tokens, n, stages));
+    o->ttft_s = fmax(o->ttft_s + late_s * (of_first > .5 ? -log(1 - of_first) : 1), u->floor_ttft_s);
     o->step_s = o->tpot_mean_s;
     o->busy_frac = isnan(w->turn_of.utilisation) ? 1 : w->turn_of.utilisation;
     o->batch = n + plan->rate_per_s * o->ttft_mean_s;

@@ -197,9 +197,8 @@ enum err_code planner_memory(struct planner *p, const struct planner_unit *u, in
     const double visible = hw_capacity_bytes(hw);
     struct pool_request r;
     struct pool_activation work;
-    const int64_t group_seqs = (seqs + l->dp - 1) / l->dp;
     TRY(pool_defaults(p->engine, visible, strncmp(hw->key, "a100", 4) == 0, true, p->q->traffic.longest_tokens, &r, e));
-    r.max_num_seqs = group_seqs;
+    r.max_num_seqs = seqs;
     r.max_num_batched_tokens = step_tokens;
     r.chunked_prefill = true;
     r.tp = l->tp;
@@ -220,9 +219,8 @@ enum err_code planner_memory(struct planner *p, const struct planner_unit *u, in
         return ERR_OK;
     }
     const double fit = u->sequence_bytes > 0 ? fmax(1, floor(out->pool_bytes / u->sequence_bytes)) : (double)seqs;
-    const double by_memory = fit * (double)l->dp;
-    out->memory_binds = by_memory < (double)seqs;
-    out->batch_most = fmin(by_memory, (double)seqs);
+    out->memory_binds = fit < (double)seqs;
+    out->batch_most = fmin(fit, (double)seqs) * (double)l->dp;
     out->verdict = PLANNER_MEETS;
     return ERR_OK;
 }
