@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -243,9 +244,9 @@ static void test_bounds(void **state)
     (void)state;
 }
 
-/* The steady state of stages by hand. A request costs 1/saturation = steps * decode / n + prompt / (budget - n) *
- * (mixed - decode), and N = rate * steps * TPOT. */
-static void test_queue(void **state)
+/* Full stages by hand: of a batch's 512 tokens 512*130/(777 + 130) decode, and the slowest stage's seconds are one
+ * batch's share of the time. */
+static void test_stages(void **state)
 {
     static const char *const GPU[] = {"h100-sxm"};
     struct arena *a = arena_open();
@@ -253,24 +254,32 @@ static void test_queue(void **state)
     struct asked *k = ask(a, "llama-3.1-8b", GPU, 1, 8, 5, "777", "131");
     struct planner p;
     struct planner_unit u;
+    struct mix_plan *mixed;
+    struct mix x;
+    double stage_s[2];
     const struct layout l = {.tp = 2, .pp = 2, .per_node = 8};
     must(planner_open(a, &k->q, &p, &e), &e);
     must(planner_unit_make(&p, 0, 0, &l, &u, &e), &e);
-    struct planner_plan plan = {.layout = u.layout, .gpus = 4, .seqs = 128, .step_tokens = 512, .rate_per_s = 9};
-    must(planner_memory(&p, &u, 512, 128, &plan, &e), &e);
-    assert_true(plan.batch_most == 128);
+    struct planner_plan plan = {.layout = u.layout, .gpus = 4, .seqs = 256, .step_tokens = 512, .rate_per_s = 9};
+    must(planner_memory(&p, &u, 512, 256, &plan, &e), &e);
+    assert_true(plan.batch_most == 256);
     must(planner_solve(&p, &u, &plan, &e), &e);
-    double v[STEP_VALUES_N], w[STEP_VALUES_N];
-    struct step *s = planner_pair_of(&p, 0, 0)->floor;
-    const double S = 777 + 66; /* mean context of a step */
-    must(step_eval_layout(s, &l, 128, 777, S, 1, v, &e), &e);
-    must(step_eval_layout(s, &l, 1, 512, S, 1, w, &e), &e);
-    const double piece = 512 - 128, steps = 130, decode = v[STEP_decode_step_s];
-    const double part = fmax(v[STEP_prefill_s] * piece / 777, w[STEP_prefill_s]) / 2;
-    const double cost = steps * decode / 128 + 777 / piece * part;
-    const double rate = fmin(1 / cost, 1 / (777 / piece * (decode + part)));
-    assert_true(fabs(plan.point.saturation_per_s / rate - 1) < 1e-9);
-    assert_true(fabs(plan.point.batch / (9 * (plan.point.ttft_mean_s + steps * plan.point.tpot_mean_s)) - 1) < 1e-4);
+    const struct step_setup setup = {.model = &k->model[0],
+                                     .hw = &k->hw[0],
+                                     .layout = u.layout,
+                                     .latency = k->device[0].latency,
+                                     .fidelity = STEP_ROOFLINE,
+                                     .block_tokens = 16};
+    must(mix_compile(a, &setup, &mixed, &e), &e);
+    must(mix_open(a, mixed, &x, &e), &e);
+    const double decode = 512. * 130 / (777 + 130), pieces = (512 - decode) / 777; /* prompts of a step */
+    mix_decode(&x, decode, 777 + 66);
+    mix_prefill(&x, pieces, 512, 0);
+    mix_prefill(&x, pieces, 777 - 512, 512);
+    mix_eval_stages(&x, stage_s);
+    const double rate = decode / (130 * fmax(stage_s[0], stage_s[1]));
+    assert_true(fabs(plan.point.saturation_per_s / rate - 1) < .02);
+    assert_true(fabs(plan.point.batch / (9 * (plan.point.ttft_mean_s + 130 * plan.point.tpot_mean_s)) - 1) < 1e-4);
     /* as a plan of its own it is the same, with what it costs: 4 GPUs at their list price */
     struct planner_plan again;
     plan.layout.replicas = 1;
@@ -279,7 +288,109 @@ static void test_queue(void **state)
     assert_true(fabs(again.point.tpot_s / plan.point.tpot_s - 1) < 1e-9);
     assert_true(again.cost.usd_per_h == 4 * k->hw[0].price_list_usd_per_h);
     assert_true(fabs(again.point.prefill_frac + again.point.decode_frac - again.point.busy_frac) < 1e-9);
+    /* more places never serve less */
+    double last = 0;
+    for (int64_t seqs = 64; seqs <= 512; seqs *= 2) {
+        plan.seqs = seqs;
+        must(planner_memory(&p, &u, 512, seqs, &plan, &e), &e);
+        must(planner_solve(&p, &u, &plan, &e), &e);
+        assert_true(plan.point.saturation_per_s >= last * (1 - 1e-9));
+        last = plan.point.saturation_per_s;
+    }
     arena_close(a);
+    (void)state;
+}
+
+static int by_size(const void *x, const void *y)
+{
+    const double a = *(const double *)x, b = *(const double *)y;
+    return a < b ? -1 : a > b;
+}
+
+/* What a simulation of so many requests at a rate serves in the middle of its time, and the median of TPOT. */
+static void simulated(struct asked *k, struct planner *p, const struct planner_unit *u, const struct planner_plan *plan,
+                      struct workload_spec spec, double *per_s, double *tpot_s)
+{
+    struct err e = {0};
+    struct workload w;
+    struct simulate_result r;
+    struct mix_plan *mixed;
+    const struct step_setup setup = {.model = &k->model[0],
+                                     .hw = &k->hw[0],
+                                     .layout = u->layout,
+                                     .latency = k->device[0].latency,
+                                     .fidelity = STEP_ROOFLINE,
+                                     .block_tokens = 16};
+    must(mix_compile(k->a, &setup, &mixed, &e), &e);
+    must(workload_make(k->a, &spec, &w, &e), &e);
+    struct simulate_setup s = {.plan = mixed,
+                               .work = &w,
+                               .policy = SIMULATE_CHUNKED,
+                               .budget_tokens = plan->step_tokens * u->layout.dp,
+                               .max_seqs = plan->seqs * u->layout.dp,
+                               .groups = u->layout.dp > 1 ? u->layout.dp : 0,
+                               .memory = SIMULATE_PAGED,
+                               .blocks = planner_blocks(p, u, plan) * u->layout.dp,
+                               .block_tokens = 16,
+                               .max_len_tokens = 32768,
+                               .replicas = 1,
+                               .route = SIMULATE_LEAST_LOADED};
+    must(simulate_run(k->a, &s, &r, &e), &e);
+    double *t = arena_array(k->a, r.n, sizeof *t), *v = arena_array(k->a, r.n, sizeof *v);
+    assert_true(t && v && r.n > 99);
+    for (size_t i = 0; i < r.n; i++) {
+        const struct simulate_record *x = &r.record[i];
+        t[i] = x->finish_s;
+        v[i] = (x->finish_s - x->first_s) / (x->output_tokens - 1);
+    }
+    qsort(t, r.n, sizeof *t, by_size);
+    qsort(v, r.n, sizeof *v, by_size);
+    *per_s = (double)(r.n / 2) / (t[r.n * 3 / 4] - t[r.n * 3 / 4 - r.n / 2]);
+    *tpot_s = v[r.n / 2];
+}
+
+/* Stages and attention groups against the simulation: what they serve where others always wait, and a token below. */
+static void test_simulated(void **state)
+{
+    static const struct {
+        const char *model, *gpu, *prompt, *output;
+        struct layout l;
+        int64_t seqs, tokens;
+        double rate;
+    } CASES[] = {
+        {"llama-3.1-70b", "h100-sxm", "1000", "200", {.tp = 4, .pp = 2, .per_node = 8}, 512, 512, 14},
+        {"llama-3.1-70b", "h100-sxm", "uniform:300..900", "131", {.tp = 2, .pp = 4, .per_node = 8}, 192, 512, 11},
+        {"llama-3.1-8b", "h100-sxm", "3001", "89", {.tp = 1, .pp = 2, .per_node = 8}, 128, 1024, 3},
+        {"deepseek-v3", "h200-sxm", "1000", "200", {.tp = 1, .dp = 8, .ep = 8, .per_node = 8}, 16, 2048, 10},
+    };
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        struct arena *a = arena_open();
+        struct err e = {0};
+        const double rate = CASES[i].rate;
+        struct asked *k = ask(a, CASES[i].model, &CASES[i].gpu, 1, 8, rate, CASES[i].prompt, CASES[i].output);
+        struct planner p;
+        struct planner_unit u;
+        struct workload_spec w = {.turns = 1, .samples = 1, .requests = 600, .rate_per_s = rate, .seed = 11};
+        double most, none, per_s, tpot_s;
+        k->q.tpot.frac = k->q.ttft.frac = .5;
+        must(workload_length_parse(a, CASES[i].prompt, &w.prompt, &e), &e);
+        must(workload_length_parse(a, CASES[i].output, &w.output, &e), &e);
+        must(planner_open(a, &k->q, &p, &e), &e);
+        must(planner_unit_make(&p, 0, 0, &CASES[i].l, &u, &e), &e);
+        struct planner_plan plan = {
+            .layout = u.layout, .gpus = 8, .seqs = CASES[i].seqs, .step_tokens = CASES[i].tokens};
+        plan.rate_per_s = rate;
+        must(planner_memory(&p, &u, plan.step_tokens, plan.seqs, &plan, &e), &e);
+        must(planner_solve(&p, &u, &plan, &e), &e);
+        simulated(k, &p, &u, &plan, w, &per_s, &tpot_s);
+        assert_true(fabs(plan.point.tpot_s / tpot_s - 1) < .1);
+        if (u.layout.dp == 1) {
+            w.rate_per_s = 1e4;
+            simulated(k, &p, &u, &plan, w, &most, &none);
+            assert_true(fabs(plan.point.saturation_per_s / most - 1) < .1);
+        }
+        arena_close(a);
+    }
     (void)state;
 }
 
@@ -1082,16 +1193,27 @@ static void test_bulk(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prune),      cmocka_unit_test(test_unit),
-        cmocka_unit_test(test_bounds),     cmocka_unit_test(test_queue),
-        cmocka_unit_test(test_found),      cmocka_unit_test(test_drain),
-        cmocka_unit_test(test_headroom),   cmocka_unit_test(test_headroom_simulated),
-        cmocka_unit_test(test_verify),     cmocka_unit_test(test_server),
-        cmocka_unit_test(test_sweep),      cmocka_unit_test(test_monotone),
-        cmocka_unit_test(test_seeds),      cmocka_unit_test(test_draft),
-        cmocka_unit_test(test_draft_unit), cmocka_unit_test(test_pools),
-        cmocka_unit_test(test_confirm),    cmocka_unit_test(test_confirm_pools),
-        cmocka_unit_test(test_near),       cmocka_unit_test(test_bulk),
+        cmocka_unit_test(test_prune),
+        cmocka_unit_test(test_unit),
+        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_stages),
+        cmocka_unit_test(test_simulated),
+        cmocka_unit_test(test_found),
+        cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_headroom),
+        cmocka_unit_test(test_headroom_simulated),
+        cmocka_unit_test(test_verify),
+        cmocka_unit_test(test_server),
+        cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_monotone),
+        cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_draft),
+        cmocka_unit_test(test_draft_unit),
+        cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_confirm),
+        cmocka_unit_test(test_confirm_pools),
+        cmocka_unit_test(test_near),
+        cmocka_unit_test(test_bulk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

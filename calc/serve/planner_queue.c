@@ -125,7 +125,8 @@ static enum err_code open_floors(struct group *g, double most, struct err *e)
 static struct times times_at(const struct group *g, double n)
 {
     const struct planner_floors *f = g->u->floors;
-    const double prompt = g->p->q->traffic.prompt_tokens, piece = fmax(1, (double)g->plan->step_tokens - n);
+    const double prompt = g->p->q->traffic.prompt_tokens,
+                 piece = fmax(1, (double)g->plan->step_tokens - n / under_way(g));
     const double at = fmin(log2(fmax(1, n)), (double)(f->decode_n - 1));
     const size_t i = at >= (double)(f->decode_n - 1) ? f->decode_n - 2 : (size_t)at;
     const double low = ldexp(1, (int)i), part = fmin(1, (fmax(1, n) - low) / low);
@@ -141,7 +142,7 @@ static struct times times_at(const struct group *g, double n)
 /* Steps a second that add pieces of prompts, at requests a second of a group. */
 static double pieces(const struct group *g, double rate, double n)
 {
-    return rate * g->p->q->traffic.prompt_tokens / fmax(1, (double)g->plan->step_tokens - n);
+    return rate * g->p->q->traffic.prompt_tokens / fmax(1, (double)g->plan->step_tokens - n / under_way(g));
 }
 
 /* Seconds between two tokens of a sequence, where n decode: mixed steps take their time, the others the rest. */
@@ -149,6 +150,15 @@ static double tpot_of(const struct group *g, const struct times *t, double rate,
 {
     const double mixed = pieces(g, rate, n), rest = 1 - mixed * t->mixed_s;
     return rest > 0 ? 1 / (mixed + rest / t->decode_s) : (double)INFINITY;
+}
+
+/* Of so many sequences those that decode where always others wait: no more than full steps have room for beside their
+ * prompts. */
+static double decoding_of(const struct group *g, double most)
+{
+    const struct planner_traffic *w = &g->p->q->traffic;
+    const double steps = fmax(1, w->output_tokens - 1);
+    return fmax(1, fmin(most, under_way(g) * (double)g->plan->step_tokens * steps / (w->prompt_tokens + steps)));
 }
 
 /* The requests a second at which n sequences are always there: 1 / (steps * decode / n + pieces of a prompt). */
@@ -204,10 +214,11 @@ static struct flock flock_of(const struct group *g, double most)
     struct flock k = {.one = *g, .all = *g, .most = most};
     k.one.filled = false;
     k.all.filled = true;
-    const struct times full = times_at(&k.one, most), all = times_at(&k.all, most);
-    k.one_per_s = saturation(&k.one, &full, most);
-    k.most_per_s = saturation(&k.all, &all, most);
-    if (g->u->layout.pp > 1) k.most_per_s = fmax(k.one_per_s, fmin(k.most_per_s, most / (steps * full_s(&k, most))));
+    const double of_one = decoding_of(&k.one, most), of_all = decoding_of(&k.all, most);
+    const struct times full = times_at(&k.one, of_one), all = times_at(&k.all, of_all);
+    k.one_per_s = saturation(&k.one, &full, of_one);
+    k.most_per_s = saturation(&k.all, &all, of_all);
+    if (g->u->layout.pp > 1) k.most_per_s = fmax(k.one_per_s, fmin(k.most_per_s, most / (steps * full_s(&k, of_one))));
     return k;
 }
 
@@ -232,10 +243,10 @@ enum err_code planner_queue(struct planner *p, struct planner_unit *u, struct pl
     o->ttft_mean_s = o->tpot_mean_s = o->batch = o->step_s = o->busy_frac = unknown;
     TRY(open_floors(&g, most, e));
     TRY(ratio_of(&g, most, e));
-    struct times t = times_at(&g, most);
+    struct times t = times_at(&g, decoding_of(&g, most));
     const struct flock k = flock_of(&g, most);
     /* all at once, prompts fill the steps and all stages */
-    const double full = q->aim == PLANNER_JOB ? saturation(&g, &t, most) : k.most_per_s;
+    const double full = q->aim == PLANNER_JOB ? saturation(&g, &t, decoding_of(&g, most)) : k.most_per_s;
     o->saturation_per_s = full * g.parts;
     if (q->aim == PLANNER_JOB) {
         const double each = ceil(q->requests / (g.parts * (double)plan->layout.replicas)), held = fmin(most, each);
