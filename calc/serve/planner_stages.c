@@ -65,21 +65,6 @@ static double overflows(const struct planner_plan *plan, const struct planner_tr
     return more_than(prompts, floor(room / t->prompt_tokens));
 }
 
-/* Stages wait for each other where steps differ: of as many batches as stages, of a step's variation cv2, each is busy
- * for p/(p + (p - 1)*cv2) of the time (all of it of even ones, p/(2p - 1) of exponential ones). Prompts come by
- * themselves, in pieces of a step's room. */
-static double uneven(const struct planner_plan *plan, const struct planner_traffic *t, const struct ways *w)
-{
-    const double budget = (double)plan->step_tokens, p = (double)plan->layout.pp;
-    const double n = fmax(1, plan->batch_most / p), room = budget - n, tokens = n / w->steps * t->prompt_tokens;
-    if (!(tokens < room)) return 1; /* all full */
-    const double without_s = steady_times_step_s(w->full.times, n, 0);
-    const double slope = (steady_times_step_s(w->full.times, n, room) - without_s) / room;
-    const double variance = tokens * fmin(t->prompt_tokens, room) * (1 - tokens / room);
-    const double mean_s = without_s + slope * tokens;
-    return p / (p + (p - 1) * variance * slope * slope / (mean_s * mean_s));
-}
-
 /* Where all have a place that may: of batches that never part the first has all of them, or the full ones as many as
  * there are; they part where a turn's prompts do not fit now and then in the time of an answer. */
 static double saturation(const struct planner_plan *plan, const struct planner_traffic *t, struct ways *w)
@@ -88,8 +73,7 @@ static double saturation(const struct planner_plan *plan, const struct planner_t
     const double most = budget * w->steps / (t->prompt_tokens + w->steps), n = fmax(1, fmin(places, most));
     const double prompts = n / w->steps, tokens = fmin(budget - n, prompts * t->prompt_tokens);
     w->full_s = w->full.slower * steady_times_step_s(w->turn.times, n, fmax(tokens, 0));
-    const double all = w->full_of.saturation_rate_per_s * uneven(plan, t, w),
-                 together = places / (w->steps * w->full_s);
+    const double all = w->full_of.saturation_rate_per_s, together = places / (w->steps * w->full_s);
     w->together_per_s = together;
     w->all_per_s = all;
     const double part = places > most ? 1 : -expm1(-w->steps * overflows(plan, t, prompts, n));
