@@ -494,7 +494,7 @@ const struct family FAMILIES_RECURRENT[] = {
          "prefix, experts",
      .exact = "total, active, KV and state counted tensor by tensor (Ling 3.0 tiny)"},
     {.name = "glm5_next",
-     .types = {"glm5_next_text", "glm5_next"},
+     .types = {"glm5_next_text", "glm5_next", "glm53_flash_text", "glm53_flash"},
      .architectures = {"Glm5NextForCausalLM", "Glm5NextForConditionalGeneration"},
      .norms = 2,
      .latent = true,
