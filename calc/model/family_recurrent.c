@@ -60,7 +60,7 @@ const struct family FAMILIES_RECURRENT[] = {
      .recurrent = recurrent_mamba2,
      .defaults = {{DIM_STATE, 64}},
      .describes = {"layers_block_type"},
-     .modules = MODULES_MAMBA_BESIDE,
+     .modules = MODULES_ZAMBA2,
      .engine_states = true,
      .blocks = "mamba-2, with shared blocks of attention and MLP before some layers",
      .exact = "total, KV and state by hand"},
@@ -185,6 +185,7 @@ const struct family FAMILIES_RECURRENT[] = {
      .describes = {"linear_attn_config", "routed_expert_hidden_size", "attn_res_block_size", "mla_use_output_gate"},
      .engine_states = true,
      .modules = MODULES_KIMI,
+     .latent_float = true,
      .spelled = {"num_experts", "num_experts_per_token"},
      .blocks =
          "delta rule with a decay a channel, latent attention without rope; dense prefix, experts (K3: in a latent "
@@ -504,6 +505,7 @@ const struct family FAMILIES_RECURRENT[] = {
      .moe = MOE_DEEPSEEK,
      .vary = vary_glm5_next,
      .extend = extend_glm5_next,
+     .modules = MODULES_GLM5_NEXT,
      .describes = {"index_topk", "index_kpool", "hc_mult", "linear_attn_config"},
      .defaults = {{DIM_DENSE_PREFIX, 3},
                   {DIM_Q_RANK, 1536},

@@ -67,7 +67,9 @@ static bool matches(struct apply *w, size_t i, int64_t layer, const struct layer
 /* The format of a module; NULL floats. */
 static const struct dtype *format_of(struct apply *w, int64_t layer, const struct layer_kind *k, enum module module)
 {
-    const struct dtype *found = module < MODULE_ROUTER ? w->p.linear : w->p.elsewhere;
+    const bool apart = module >= MODULE_ROUTER || (w->family && w->family->latent_float &&
+                                                   (module == MODULE_LATENT_DOWN || module == MODULE_LATENT_UP));
+    const struct dtype *found = apart ? w->p.elsewhere : w->p.linear;
     bool first = true;
     for (size_t i = 0; i < w->p.rules_n; i++) {
         struct format_rule *r = &w->p.rule[i];

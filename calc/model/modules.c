@@ -33,6 +33,14 @@ static const struct {
     [MODULE_STATE_STEP_DOWN] = {WEIGHT_MIXER, {"mixer.x_proj"}},
     [MODULE_STATE_STEP_UP] = {WEIGHT_MIXER, {"mixer.dt_proj"}},
     [MODULE_STATE_OUT] = {WEIGHT_MIXER, {"mixer.out_proj"}},
+    [MODULE_DECAY_DOWN] = {WEIGHT_MIXER, {NULL}},
+    [MODULE_DECAY_UP] = {WEIGHT_MIXER, {NULL}},
+    [MODULE_GATE_DOWN] = {WEIGHT_MIXER, {NULL}},
+    [MODULE_GATE_UP] = {WEIGHT_MIXER, {NULL}},
+    [MODULE_OUT_GATE] = {WEIGHT_MIXER, {NULL}},
+    [MODULE_MIXER_ADAPTER] = {WEIGHT_MIXER, {NULL}},
+    [MODULE_FFN_ADAPTER] = {WEIGHT_FFN, {NULL}},
+    [MODULE_BLOCK_OUT] = {WEIGHT_FFN, {NULL}},
     [MODULE_LATENT_DOWN] = {WEIGHT_FFN, {"mixer.fc1_latent_proj"}},
     [MODULE_LATENT_UP] = {WEIGHT_FFN, {"mixer.fc2_latent_proj"}},
     [MODULE_GATE] = {WEIGHT_FFN,
@@ -122,6 +130,15 @@ bool module_present(const struct layer_kind *k, enum module module)
     case MODULE_STATE_RATES:
         return recurs && x->recurrence.block == RECURRENT_LINEAR &&
                (x->recurrence.delta || x->recurrence.decay == DECAY_HEAD);
+    case MODULE_DECAY_DOWN: return recurs && x->recurrence.decay == DECAY_CHANNEL && x->recurrence.rank > 0;
+    case MODULE_DECAY_UP:
+        return recurs && x->recurrence.block == RECURRENT_LINEAR && x->recurrence.decay == DECAY_CHANNEL;
+    case MODULE_GATE_DOWN:
+    case MODULE_GATE_UP: return recurs && x->recurrence.gate == GATE_LOW_RANK;
+    case MODULE_OUT_GATE: return latent && x->output_gate && !x->gate_of_latent;
+    case MODULE_MIXER_ADAPTER: return x->adapter_rank > 0;
+    case MODULE_FFN_ADAPTER: return f->adapter_rank > 0;
+    case MODULE_BLOCK_OUT: return f->out_proj;
     case MODULE_LATENT_DOWN:
     case MODULE_LATENT_UP: return f->kind == FFN_MOE && f->latent_width > 0;
     case MODULE_GATE: return f->kind == FFN_DENSE && f->gated;
@@ -140,19 +157,26 @@ bool module_present(const struct layer_kind *k, enum module module)
     return false;
 }
 
-bool module_covers(const struct layer_kind *k)
+/* Whether anybody says what the family calls the matrix. */
+static bool is_named(const struct family *f, enum module module)
+{
+    for (const struct family_module *n = f ? f->modules : NULL; n && n->name; n++)
+        if (n->module == module) return true;
+    return MODULE[module].name[0] != NULL;
+}
+
+bool module_covers(const struct family *f, const struct layer_kind *k)
 {
     const struct mixer *x = &k->mixer;
     const struct recurrence *p = &x->recurrence;
-    if (k->borrowed || x->doubled_input || x->adapter_rank > 0 || k->ffn.out_proj || k->ffn.channel_mix ||
-        k->ffn.adapter_rank > 0)
-        return false;
+    if (k->ffn.channel_mix || k->ffn.channel_bare || k->ffn.residual_unit) return false;
+    for (enum module u = MODULE_DECAY_DOWN; u <= MODULE_BLOCK_OUT; u++)
+        if (module_present(k, u) && !is_named(f, u)) return false;
     if (x->kind != MIXER_RECURRENT)
-        return !x->head_gate && !(x->kind == MIXER_LATENT && x->output_gate) && k->mixer_gate_rank == 0 &&
-               x->index_pool_tokens == 0;
+        return !x->head_gate && !(x->kind == MIXER_LATENT && x->gate_of_latent) && k->mixer_gate_rank == 0 &&
+               k->ffn_gate_rank == 0;
     return (p->block == RECURRENT_SELECTIVE && x->kv_heads == 1) || p->block == RECURRENT_SSD ||
-           p->block == RECURRENT_CONV ||
-           (p->block == RECURRENT_LINEAR && p->rank == 0 && p->decay != DECAY_CHANNEL && p->gate != GATE_LOW_RANK);
+           p->block == RECURRENT_CONV || p->block == RECURRENT_LINEAR;
 }
 
 /* ---- reading ---- */

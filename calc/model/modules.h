@@ -49,7 +49,7 @@ bool module_pattern_is_foreign(const struct module_pattern *p, int64_t layers);
 enum weight_class module_class(enum module module);
 bool module_present(const struct layer_kind *k, enum module module);
 
-/* module_covers -- whether all matrices of a layer are among enum module. */
-bool module_covers(const struct layer_kind *k);
+/* module_covers -- whether all matrices of a layer are among enum module, and family f's names of them known. */
+bool module_covers(const struct family *f, const struct layer_kind *k);
 
 #endif

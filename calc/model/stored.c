@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "calc/base/text.h"
+#include "calc/model/family.h"
 #include "calc/model/stored_methods.h"
 
 static bool is_float(const struct dtype *d) { return d->bits >= 16; }
@@ -240,6 +241,14 @@ static bool scans(const struct layer_kind *k)
     return k->mixer.kind == MIXER_RECURRENT && k->mixer.recurrence.block == RECURRENT_SELECTIVE;
 }
 
+static enum err_code note_scans(struct stored *s)
+{
+    static const char TEXT[] = "the matrices of a scan's time steps are taken to be quantised as other linear layers "
+                               "are, unless the file's list names them";
+    s->m->notes = s->m->notes ? arena_printf(s->arena, "%s; %s", s->m->notes, TEXT) : TEXT;
+    return s->m->notes ? ERR_OK : err_nomem(s->e);
+}
+
 enum err_code stored_read(struct arena *a, const struct json *root, const struct json *text, bool router_fp32,
                           struct model *m, struct err *e)
 {
@@ -265,10 +274,14 @@ enum err_code stored_read(struct arena *a, const struct json *root, const struct
     if (n == 0) return format_plan_apply(a, &s.plan, m, e);
     for (size_t i = 1; i < n && !m->weights_unknown; i++) TRY(compare_statement(&s, &one[0], &one[i]));
     for (size_t i = 0; i < m->kinds_n && !m->weights_unknown; i++)
-        if (!module_covers(&m->kinds[i]) || scans(&m->kinds[i])) /* tensors beside the file may tell */
+        if (!module_covers(family_named(m->family), &m->kinds[i])) /* tensors beside the file may tell */
             TRY(stored_unknown(&s, "quantised, but not how: of its layers of %s it is not known which matrices are",
                                m->kinds[i].label));
-    return m->weights_unknown ? ERR_OK : format_plan_apply(a, &s.plan, m, e);
+    if (m->weights_unknown) return ERR_OK;
+    TRY(format_plan_apply(a, &s.plan, m, e));
+    for (size_t i = 0; i < m->kinds_n; i++)
+        if (s.plan.linear && scans(&m->kinds[i])) return note_scans(&s);
+    return ERR_OK;
 }
 
 const struct dtype *model_linear_format(const struct model *m)
