@@ -194,44 +194,97 @@ static void release_regex(void *p)
     free(p);
 }
 
-/* The grammar that is read is that of both Python and POSIX: characters, \. and \d, . * + ? | ( ) ^ $. */
+/* A text that grows within bounds. */
+struct draft_text {
+    char text[4 * PATTERN_MAX + 16];
+    size_t n;
+};
+
+static void put(struct draft_text *d, const char *s, size_t n)
+{
+    if (d->n + n >= sizeof d->text) n = sizeof d->text - 1 - d->n;
+    memcpy(d->text + d->n, s, n);
+    d->n += n;
+}
+
+/* What a class that Python names by a letter is within brackets; NULL none. */
+static const char *letters_of(char c) { return c == 'd' ? "0-9" : c == 'w' ? "A-Za-z0-9_" : c == 's' ? " " : NULL; }
+
+/* A set in brackets, from '[' on; NULL: not read. In Python a backslash takes the next character as it is, in POSIX it
+ * stands for itself. */
+static const char *put_set(struct draft_text *d, const char *s)
+{
+    put(d, s++, 1);
+    if (*s == '^') put(d, s++, 1);
+    if (*s == ']') put(d, s++, 1);
+    for (; *s && *s != ']'; s++) {
+        const char *letters = *s == '\\' ? letters_of(s[1]) : NULL;
+        if (letters) {
+            put(d, letters, strlen(letters));
+            s++;
+        } else if (*s == '\\' && s[1] && strchr("./_", s[1])) {
+            put(d, ++s, 1);
+        } else if (*s == '\\' || *s == '[' || !isprint((unsigned char)*s)) {
+            return NULL;
+        } else {
+            put(d, s, 1);
+        }
+    }
+    put(d, "]", 1);
+    return *s ? s : NULL;
+}
+
+/* Whether a regular expression can tell one layer from another. */
+static bool tells_layers(const char *s)
+{
+    static const char *const WORDS[] = {"layers\\..\\.", "layers.", "h\\..\\.", "blocks\\..\\."};
+    if (strpbrk(s, "0123456789[") || strstr(s, "\\d") || strstr(s, "\\w")) return true;
+    for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++)
+        if (strstr(s, WORDS[i])) return true;
+    return false;
+}
+
+/* The grammar that is read is that of both Python and POSIX: characters, sets in brackets, \d \w \s and escaped
+ * punctuation, . * + ? | ( ) ^ $. */
 static enum err_code compile(struct arena *a, const char *file, struct module_pattern *p, struct err *e)
 {
-    char text[2 * PATTERN_MAX + 8], *to = text;
-    *to++ = '^';
-    *to++ = '(';
+    static const char UNREAD[] = "uses a regular expression that is not read";
+    struct draft_text d = {.n = 0};
+    put(&d, "^(", 2);
     for (const char *s = p->text; *s; s++) {
-        if (isalnum((unsigned char)*s) || strchr("_-/:. *+|()^$", *s)) {
-            *to++ = *s;
-        } else if (*s == '?' && s > p->text && s[-1] == '(') { /* (?: */
-            if (s[1] != ':') return refuse(file, p->given, "uses a regular expression that is not read", e);
+        const char *letters = *s == '\\' ? letters_of(s[1]) : NULL;
+        if (letters) {
+            put(&d, "[", 1);
+            put(&d, letters, strlen(letters));
+            put(&d, "]", 1);
+            s++;
+        } else if (*s == '\\' && s[1] && ispunct((unsigned char)s[1])) {
+            if (strchr(".*+?|()^$[]{}\\", s[1])) put(&d, s, 1);
+            put(&d, ++s, 1);
+        } else if (*s == '[') {
+            s = put_set(&d, s);
+            if (!s) return refuse(file, p->given, UNREAD, e);
+        } else if (*s == '?' && s > p->text && s[-1] == '(' && !(s > p->text + 1 && s[-2] == '\\')) { /* (?: */
+            if (s[1] != ':') return refuse(file, p->given, UNREAD, e);
             s++;
         } else if (*s == '?') {
             if (s > p->text && strchr("*+?", s[-1])) continue; /* a lazy repetition matches the same */
-            *to++ = *s;
-        } else if (*s == '\\' && s[1] == 'd') {
-            const char digits[] = "[0-9]";
-            memcpy(to, digits, sizeof digits - 1);
-            to += sizeof digits - 1;
-            s++;
-        } else if (*s == '\\' && s[1] && strchr(".-_/", s[1])) {
-            if (s[1] == '.') *to++ = '\\';
-            *to++ = *++s;
+            put(&d, s, 1);
+        } else if (strchr("{}]\\", *s) || !isprint((unsigned char)*s)) {
+            return refuse(file, p->given, UNREAD, e);
         } else {
-            return refuse(file, p->given, "uses a regular expression that is not read", e);
+            put(&d, s, 1);
         }
-        if (to - text > 2 * PATTERN_MAX) return refuse(file, p->given, "is too long", e);
     }
-    *to++ = ')';
-    *to = '\0';
+    put(&d, ")", 1);
     regex_t *re = malloc(sizeof *re);
     if (!re) return err_nomem(e);
-    if (regcomp(re, text, REG_EXTENDED | REG_NOSUB) != 0) {
+    if (regcomp(re, d.text, REG_EXTENDED | REG_NOSUB) != 0) {
         free(re);
         return refuse(file, p->given, "is no regular expression", e);
     }
     p->compiled = re;
-    p->by_layer = strpbrk(p->text, "0123456789") || strstr(p->text, "\\d");
+    p->by_layer = tells_layers(p->text);
     return arena_defer(a, release_regex, re, e);
 }
 
@@ -288,13 +341,13 @@ enum err_code module_pattern_read(struct arena *a, const char *file, const char 
         regex = true;
         p.text = given + 3;
     }
-    if (regex) {
+    /* Python's libraries match names that say no more by re.match, too */
+    if (regex || strpbrk(given, "[]?{}()|\\^$+")) {
         p.kind = PATTERN_REGEX;
         TRY(compile(a, file, &p, e));
         *out = p;
         return ERR_OK;
     }
-    if (strpbrk(given, "[]?{}()|\\^$+")) return refuse(file, given, "is neither a name nor one with *", e);
     if (*given == '\0') return refuse(file, given, "is empty", e);
     p.kind = strchr(given, '*') ? PATTERN_GLOB : PATTERN_NAME;
     p.text = strip(given);

@@ -20,9 +20,10 @@ struct module_pattern {
 };
 
 /* module_pattern_read -- a name ("model.layers.7.mlp", "lm_head"), a name with * for any text ("model.layers.1*"), or
- * with "re:" a regular expression that matches from the front, as compressed-tensors writes it. regex: the text is one
- * without saying so. Errors: ERR_INPUT a pattern beyond 400 characters, or in a grammar that is not read (look-ahead,
- * back-references, counted repetition, character sets of glob); ERR_NOMEM. */
+ * with "re:", or with any of []?{}()|\^$+ in it, a regular expression that matches from the front, as
+ * compressed-tensors and transformers (re.match) have it. regex: the text is one without saying so. Errors: ERR_INPUT a
+ * pattern beyond 400 characters, or in a grammar that is not read (look-ahead, back-references, counted repetition);
+ * ERR_NOMEM. */
 enum err_code module_pattern_read(struct arena *a, const char *file, const char *given, bool regex,
                                   struct module_pattern *out, struct err *e);
 
