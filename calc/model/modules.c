@@ -421,8 +421,10 @@ static bool matches_name(const struct module_pattern *p, const char *name)
 
 /* Experts stand in the MLP, and beside them a shared one; or (Gemma 4, whose branches have norms of their own) beside
  * the MLP, with their router. */
-static bool spelled(const struct layer_kind *k, enum module module, const char *name)
+static bool spelled(const struct family *f, const struct layer_kind *k, enum module module, const char *name)
 {
+    /* only layers of one block each call it a mixer */
+    if (f && f->hybrid != HYBRID_LETTERS && f->hybrid != HYBRID_NEVER && strncmp(name, "mixer.", 6) == 0) return false;
     const bool beside = k->ffn.branch_norms > 0, bare = strncmp(name, "experts.", 8) == 0 || !strchr(name, '.');
     if (module >= MODULE_SHARED_GATE && module <= MODULE_SHARED_DOWN) return (strstr(name, "shared") == NULL) == beside;
     return !(module >= MODULE_EXPERT_GATE && module <= MODULE_ROUTER) || bare == beside;
@@ -450,7 +452,7 @@ bool module_pattern_matches(const struct module_pattern *p, const struct family 
         if (matches_called(p, f, layer, n->name)) return true;
     }
     for (size_t i = 0; i < SPELLINGS && !own && MODULE[module].name[i]; i++) {
-        if (!spelled(k, module, MODULE[module].name[i])) continue;
+        if (!spelled(f, k, module, MODULE[module].name[i])) continue;
         if (p->kind == PATTERN_REGEX && strstr(MODULE[module].name[i], "switch_mlp")) continue; /* MLX has names only */
         if (matches_called(p, f, layer, MODULE[module].name[i])) return true;
     }
@@ -466,7 +468,7 @@ bool module_called(const struct family *f, const struct layer_kind *k, enum modu
         if (strcmp(n->name, text) == 0) return true;
     }
     for (size_t i = 0; i < SPELLINGS && !own && MODULE[module].name[i]; i++)
-        if (spelled(k, module, MODULE[module].name[i]) && strcmp(MODULE[module].name[i], text) == 0) return true;
+        if (spelled(f, k, module, MODULE[module].name[i]) && strcmp(MODULE[module].name[i], text) == 0) return true;
     return false;
 }
 
