@@ -51,7 +51,7 @@ static enum err_code round_format(struct stored *s, int64_t bits, int64_t group,
     return integers(s, (double)bits, group, 16 + (double)bits, out);
 }
 
-/* Single modules that have bits of their own; 16 are floats. */
+/* Modules that have bits of their own, by name or by a regular expression; 16 are floats. */
 static enum err_code round_extra(struct stored *s, const struct json *list, int64_t bits, int64_t group)
 {
     const char *name;
@@ -67,7 +67,7 @@ static enum err_code round_extra(struct stored *s, const struct json *list, int6
             TRY(round_format(s, own, side, &d));
             if (!d) return ERR_OK;
         }
-        TRY(format_plan_add(s->arena, &s->plan, name, false, one_of_plan(s, d), s->e));
+        TRY(format_plan_add(s->arena, &s->plan, name, strchr(name, '*') != NULL, one_of_plan(s, d), s->e));
     }
     return ERR_OK;
 }
