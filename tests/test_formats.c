@@ -850,6 +850,10 @@ static void test_names_of_families(void **state)
         {"{\"model_type\":\"mamba\",\"hidden_size\":48,\"num_hidden_layers\":4,\"vocab_size\":131,\"state_size\":16,"
          "\"expand\":2,\"conv_kernel\":4,\"time_step_rank\":8",
          "re:backbone.*mixer.in_proj", MODULE_STATE_IN, MODULE_STATE_IN},
+        {"{\"model_type\":\"recurrent_gemma\"," SIZES ",\"num_key_value_heads\":1,\"intermediate_size\":96,"
+         "\"lru_width\":48,\"conv1d_width\":4,\"attention_window_size\":32,"
+         "\"block_types\":[\"recurrent\",\"recurrent\",\"attention\"]",
+         "re:.*linear_[xy]$", MODULE_STATE_IN, MODULE_STATE_IN},
         {ZAMBA2, "linear", MODULE_BLOCK_OUT, MODULE_BLOCK_OUT},
         {ZAMBA2, "re:.*adapter_list.*", MODULE_FFN_ADAPTER, MODULE_MIXER_ADAPTER},
         {ZAMBA2, "re:.*mamba\\.in_proj", MODULE_STATE_IN, MODULE_STATE_IN},

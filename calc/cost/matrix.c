@@ -48,6 +48,7 @@ static const struct {
     {"rates_proj", {MODULE_STATE_RATES, MODULE_STATE_RATES, MODULES, MODULES}, true},
     {"x_proj", {MODULE_STATE_STEP_DOWN, MODULES, MODULES, MODULES}, true},
     {"dt_proj", {MODULE_STATE_STEP_UP, MODULES, MODULES, MODULES}, true},
+    {"gates", {MODULE_STATE_BLOCKS, MODULES, MODULES, MODULES}, true},
     {"decay_down", {MODULE_DECAY_DOWN, MODULES, MODULES, MODULES}, true},
     {"decay_up", {MODULE_DECAY_UP, MODULES, MODULES, MODULES}, true},
     {"gate_down", {MODULE_GATE_DOWN, MODULES, MODULES, MODULES}, true},

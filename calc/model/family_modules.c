@@ -286,3 +286,15 @@ const struct family_module MODULES_ZAMBA2[] = {
     {MODULE_FFN_ADAPTER, "shared_transformer.feed_forward.gate_up_proj_adapter_list"},
     {MODULE_BLOCK_OUT, "linear"},
     {0}};
+
+const struct family_module MODULES_GRIFFIN[] = {{MODULE_STATE_IN, "temporal_block.linear_x"},
+                                                {MODULE_STATE_IN, "temporal_block.linear_y"},
+                                                {MODULE_STATE_OUT, "temporal_block.linear_out"},
+                                                {MODULE_Q, "temporal_block.q_proj"},
+                                                {MODULE_K, "temporal_block.k_proj"},
+                                                {MODULE_V, "temporal_block.v_proj"},
+                                                {MODULE_O, "temporal_block.o_proj"},
+                                                {MODULE_GATE, "mlp_block.gate_proj"},
+                                                {MODULE_UP, "mlp_block.up_proj"},
+                                                {MODULE_DOWN, "mlp_block.down_proj"},
+                                                {0}};

@@ -263,6 +263,7 @@ const struct family FAMILIES_RECURRENT[] = {
      .hybrid = HYBRID_TILED,
      .ffn_divisor = 2,
      .recurrent = recurrent_lru,
+     .modules = MODULES_GRIFFIN,
      .defaults = {{DIM_KV_HEADS, 1}, {DIM_WINDOW, 2048}},
      .blocks = "RG-LRU or windowed attention, gated MLP with biases",
      .exact = "total, KV and state by hand"},

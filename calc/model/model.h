@@ -220,6 +220,7 @@ enum module {
     MODULE_ROUTER, /* from here on kept as floats by all formats that do not say otherwise */
     MODULE_SHARED_SWITCH,
     MODULE_INDEX_WEIGHTS,
+    MODULE_STATE_BLOCKS, /* RG-LRU: gates by blocks, no linear layer */
     MODULES
 };
 

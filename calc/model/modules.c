@@ -85,6 +85,7 @@ static const struct {
                        {"mlp.gate", "mlp.router", "block_sparse_moe.gate", "feed_forward.router", "ffn.gate",
                         "mixer.gate", "router", "mlp.gate.wg"}},
     [MODULE_SHARED_SWITCH] = {WEIGHT_ROUTER, {"mlp.shared_expert_gate"}},
+    [MODULE_STATE_BLOCKS] = {WEIGHT_MIXER, {NULL}},
     [MODULE_INDEX_WEIGHTS] = {WEIGHT_ROUTER, {"self_attn.indexer.weights_proj", "attn.indexer.weights_proj"}},
 };
 
@@ -130,6 +131,7 @@ bool module_present(const struct layer_kind *k, enum module module)
     case MODULE_STATE_RATES:
         return recurs && x->recurrence.block == RECURRENT_LINEAR &&
                (x->recurrence.delta || x->recurrence.decay == DECAY_HEAD);
+    case MODULE_STATE_BLOCKS: return recurs && x->recurrence.block == RECURRENT_LRU;
     case MODULE_DECAY_DOWN: return recurs && x->recurrence.decay == DECAY_CHANNEL && x->recurrence.rank > 0;
     case MODULE_DECAY_UP:
         return recurs && x->recurrence.block == RECURRENT_LINEAR && x->recurrence.decay == DECAY_CHANNEL;
@@ -169,14 +171,14 @@ bool module_covers(const struct family *f, const struct layer_kind *k)
 {
     const struct mixer *x = &k->mixer;
     const struct recurrence *p = &x->recurrence;
-    if (k->ffn.channel_mix || k->ffn.channel_bare || k->ffn.residual_unit) return false;
+    if (k->ffn.channel_mix || k->ffn.channel_bare || x->index_mean) return false;
     for (enum module u = MODULE_DECAY_DOWN; u <= MODULE_BLOCK_OUT; u++)
         if (module_present(k, u) && !is_named(f, u)) return false;
     if (x->kind != MIXER_RECURRENT)
         return !x->head_gate && !(x->kind == MIXER_LATENT && x->gate_of_latent) && k->mixer_gate_rank == 0 &&
                k->ffn_gate_rank == 0;
     return (p->block == RECURRENT_SELECTIVE && x->kv_heads == 1) || p->block == RECURRENT_SSD ||
-           p->block == RECURRENT_CONV || p->block == RECURRENT_LINEAR;
+           p->block == RECURRENT_CONV || p->block == RECURRENT_LINEAR || p->block == RECURRENT_LRU;
 }
 
 /* ---- reading ---- */
