@@ -7,6 +7,8 @@
 
 struct family;
 
+enum { MODULE_PATTERN_MAX = 400 }; /* characters of a pattern */
+
 enum pattern_kind { PATTERN_NAME, PATTERN_GLOB, PATTERN_REGEX };
 
 struct module_pattern {
