@@ -854,6 +854,12 @@ static void test_names_of_families(void **state)
          "\"lru_width\":48,\"conv1d_width\":4,\"attention_window_size\":32,"
          "\"block_types\":[\"recurrent\",\"recurrent\",\"attention\"]",
          "re:.*linear_[xy]$", MODULE_STATE_IN, MODULE_STATE_IN},
+        {"{\"model_type\":\"rwkv\",\"hidden_size\":48,\"attention_hidden_size\":48,\"num_hidden_layers\":4,"
+         "\"vocab_size\":131,\"intermediate_size\":96,\"context_length\":64",
+         "feed_forward.receptance", MODULE_CHANNEL_GATE, MODULE_CHANNEL_GATE},
+        {"{\"model_type\":\"rwkv\",\"hidden_size\":48,\"attention_hidden_size\":48,\"num_hidden_layers\":4,"
+         "\"vocab_size\":131,\"intermediate_size\":96,\"context_length\":64",
+         "re:.*attention.(key|value|receptance)$", MODULE_STATE_IN, MODULE_STATE_IN},
         {ZAMBA2, "linear", MODULE_BLOCK_OUT, MODULE_BLOCK_OUT},
         {ZAMBA2, "re:.*adapter_list.*", MODULE_FFN_ADAPTER, MODULE_MIXER_ADAPTER},
         {ZAMBA2, "re:.*mamba\\.in_proj", MODULE_STATE_IN, MODULE_STATE_IN},

@@ -298,3 +298,12 @@ const struct family_module MODULES_GRIFFIN[] = {{MODULE_STATE_IN, "temporal_bloc
                                                 {MODULE_UP, "mlp_block.up_proj"},
                                                 {MODULE_DOWN, "mlp_block.down_proj"},
                                                 {0}};
+
+const struct family_module MODULES_RWKV4[] = {{MODULE_STATE_IN, "attention.receptance"},
+                                              {MODULE_STATE_IN, "attention.key"},
+                                              {MODULE_STATE_IN, "attention.value"},
+                                              {MODULE_STATE_OUT, "attention.output"},
+                                              {MODULE_UP, "feed_forward.key"},
+                                              {MODULE_DOWN, "feed_forward.value"},
+                                              {MODULE_CHANNEL_GATE, "feed_forward.receptance"},
+                                              {0}};

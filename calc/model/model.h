@@ -205,8 +205,9 @@ enum module {
     MODULE_OUT_GATE,      /* of latent attention's output */
     MODULE_MIXER_ADAPTER, /* a layer's own low-rank products beside weights that it shares: attention's, the MLP's */
     MODULE_FFN_ADAPTER,
-    MODULE_BLOCK_OUT,   /* behind a block that layers share */
-    MODULE_LATENT_DOWN, /* of experts in a latent space */
+    MODULE_CHANNEL_GATE, /* of RWKV's channel mix */
+    MODULE_BLOCK_OUT,    /* behind a block that layers share */
+    MODULE_LATENT_DOWN,  /* of experts in a latent space */
     MODULE_LATENT_UP,
     MODULE_GATE, /* of the dense MLP */
     MODULE_UP,

@@ -38,6 +38,7 @@ static const struct {
     [MODULE_OUT_GATE] = {WEIGHT_MIXER, {NULL}},
     [MODULE_MIXER_ADAPTER] = {WEIGHT_MIXER, {NULL}},
     [MODULE_FFN_ADAPTER] = {WEIGHT_FFN, {NULL}},
+    [MODULE_CHANNEL_GATE] = {WEIGHT_FFN, {NULL}},
     [MODULE_BLOCK_OUT] = {WEIGHT_FFN, {NULL}},
     [MODULE_LATENT_DOWN] = {WEIGHT_FFN, {"mixer.fc1_latent_proj"}},
     [MODULE_LATENT_UP] = {WEIGHT_FFN, {"mixer.fc2_latent_proj"}},
@@ -138,6 +139,7 @@ bool module_present(const struct layer_kind *k, enum module module)
     case MODULE_OUT_GATE: return latent && x->output_gate && !x->gate_of_latent;
     case MODULE_MIXER_ADAPTER: return x->adapter_rank > 0;
     case MODULE_FFN_ADAPTER: return f->adapter_rank > 0;
+    case MODULE_CHANNEL_GATE: return f->channel_mix && !f->channel_bare;
     case MODULE_BLOCK_OUT: return f->out_proj;
     case MODULE_LATENT_DOWN:
     case MODULE_LATENT_UP: return f->kind == FFN_MOE && f->latent_width > 0;
@@ -169,14 +171,15 @@ bool module_covers(const struct family *f, const struct layer_kind *k)
 {
     const struct mixer *x = &k->mixer;
     const struct recurrence *p = &x->recurrence;
-    if (k->ffn.channel_mix || k->ffn.channel_bare || x->index_mean) return false;
+    if (x->index_mean || ((k->ffn.channel_mix || k->ffn.channel_bare) && p->block != RECURRENT_WKV)) return false;
     for (enum module u = MODULE_DECAY_DOWN; u <= MODULE_BLOCK_OUT; u++)
         if (module_present(k, u) && !is_named(f, u)) return false;
     if (x->kind != MIXER_RECURRENT)
         return !x->head_gate && !(x->kind == MIXER_LATENT && x->gate_of_latent) && k->mixer_gate_rank == 0 &&
                k->ffn_gate_rank == 0;
     return (p->block == RECURRENT_SELECTIVE && x->kv_heads == 1) || p->block == RECURRENT_SSD ||
-           p->block == RECURRENT_CONV || p->block == RECURRENT_LINEAR || p->block == RECURRENT_LRU;
+           p->block == RECURRENT_CONV || p->block == RECURRENT_LINEAR || p->block == RECURRENT_LRU ||
+           p->block == RECURRENT_WKV;
 }
 
 /* ---- matching ---- */
