@@ -134,7 +134,7 @@ static const struct subject QWEN3_5 = { /* dense, words for layers, a text part 
     .decay = NAIVE_DECAY_CHANNEL, .decay_weights = true, .gate = true, .gate_low_rank = true, .head_norm = true}
 
 #define KDA_FULL .state = {.block = NAIVE_LINEAR, .taps = 4, .chunk = 64, .rank = 5, .delta = true, \
-    .decay = NAIVE_DECAY_CHANNEL, .decay_weights = true, .gate = true, .head_norm = true}
+    .idle_rates = 1, .decay = NAIVE_DECAY_CHANNEL, .decay_weights = true, .gate = true, .head_norm = true}
 
 static const struct subject KIMI_LINEAR = { /* layers counted from 1; a dense layer first */
     "{\"model_type\":\"kimi_linear\",\"hidden_size\":9,\"num_hidden_layers\":3,\"linear_attn_config\":"

@@ -213,7 +213,7 @@ static void linear_scan(struct walk *w, const struct naive_layer *l)
         for (int v = 0; v < 3; v++) vector(w, op, w->heads, true); /* rate, bias, skip */
         elementwise(w, op, w->tokens * values, 0, 0, 3);           /* input times step; plus skip times input */
     } else if (l->state.decay_weights) {
-        vector(w, op, w->heads, true);
+        vector(w, op, w->heads + l->state.idle_rates, true);
         vector(w, op, decays(w, l), true);
     }
 }

@@ -251,7 +251,7 @@ static void build_linear_scan(struct build *b, const struct mixer *x)
         op->vector_flops = SUM(op->vector_flops, PROD(INT(3), b->part_rows, values));
         build_vector(b, op, PROD(INT(3), Y->N), false);
     } else if (p->decay_weights) {
-        build_vector(b, op, SUM(Y->N, inputs), false);
+        build_vector(b, op, SUM(Y->N, INT(p->idle_rates), inputs), false);
     }
     if (p->delta) inputs = SUM(inputs, Y->N);
     build_read(b, op);

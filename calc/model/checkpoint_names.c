@@ -73,7 +73,7 @@ static void tally_tensor(const struct model *m, const struct family *f, const st
 static bool named(const struct model *m)
 {
     for (size_t i = 0; i < m->kinds_n; i++)
-        if (!module_covers(&m->kinds[i])) return false;
+        if (!module_covers(family_named(m->family), &m->kinds[i])) return false;
     return m->order != NULL;
 }
 

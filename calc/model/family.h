@@ -163,7 +163,8 @@ extern const struct family_module MODULES_GPT2[], MODULES_QWEN[], MODULES_OPT[],
     MODULES_MAMBA_BESIDE[], MODULES_GRANITE_HYBRID[], MODULES_QWEN_DELTA[], MODULES_MINIMAX[], MODULES_LFM2[],
     MODULES_PERSIMMON[], MODULES_GPT_NEO[], MODULES_JAIS[], MODULES_AFMOE[], MODULES_GROK[], MODULES_LONGCAT[],
     MODULES_STEP3[], MODULES_FALCON_H1[], MODULES_TELECHAT[], MODULES_LING[], MODULES_ARCTIC[], MODULES_GROK2[],
-    MODULES_OLMO_HYBRID[], MODULES_MINIMAX_M3[], MODULES_DEEPSEEK_V4[], MODULES_KIMI[];
+    MODULES_OLMO_HYBRID[], MODULES_MINIMAX_M3[], MODULES_DEEPSEEK_V4[], MODULES_KIMI[], MODULES_GLM5_NEXT[],
+    MODULES_ZAMBA2[], MODULES_GRIFFIN[], MODULES_RWKV4[];
 
 struct reader;
 
@@ -203,6 +204,7 @@ struct family {
     bool bias_default;          /* class default of the key */
     bool head_bias_by_key;      /* lm_head_bias */
     bool shared_gate;           /* a shared expert behind a 1 x hidden gate in every MoE layer */
+    bool latent_float;          /* products into and out of experts' latent space are kept as routers are */
     bool router_fp32;           /* routers are stored in fp32 whatever the format of the file */
     bool router_correction;     /* class default: routing with a stored correction bias (topk_method noaux_tc) */
     const char *correction_key; /* a flag that says so instead; router_correction when absent */

@@ -243,6 +243,67 @@ const struct family_module MODULES_DEEPSEEK_V4[] = {{MODULE_KV_A, "self_attn.kv_
                                                     {MODULE_INDEX_WEIGHTS, "attn.indexer.weights_proj"},
                                                     {0}};
 
-const struct family_module MODULES_KIMI[] = {{MODULE_LATENT_DOWN, "block_sparse_moe.routed_expert_down_proj"},
+/* Kimi Delta Attention: queries, keys and values are three matrices; the gate is one of full rank or two. */
+#define KDA                                                                                                            \
+    {MODULE_STATE_IN, "self_attn.q_proj"}, {MODULE_STATE_IN, "self_attn.k_proj"},                                      \
+        {MODULE_STATE_IN, "self_attn.v_proj"}, {MODULE_STATE_GATE, "self_attn.g_proj"},                                \
+        {MODULE_STATE_RATES, "self_attn.b_proj"}, {MODULE_GATE_DOWN, "self_attn.g_a_proj"},                            \
+        {MODULE_GATE_UP, "self_attn.g_b_proj"},                                                                        \
+    {                                                                                                                  \
+        MODULE_STATE_OUT, "self_attn.o_proj"                                                                           \
+    }
+
+const struct family_module MODULES_KIMI[] = {KDA,
+                                             {MODULE_DECAY_DOWN, "self_attn.f_a_proj"},
+                                             {MODULE_DECAY_UP, "self_attn.f_b_proj"},
+                                             {MODULE_OUT_GATE, "self_attn.g_proj"},
+                                             {MODULE_LATENT_DOWN, "block_sparse_moe.routed_expert_down_proj"},
                                              {MODULE_LATENT_UP, "block_sparse_moe.routed_expert_up_proj"},
                                              {0}};
+
+const struct family_module MODULES_GLM5_NEXT[] = {KDA,
+                                                  {MODULE_DECAY_DOWN, "self_attn.f_a_proj"},
+                                                  {MODULE_DECAY_DOWN, "self_attn.forget_gate.f_a_proj"},
+                                                  {MODULE_DECAY_UP, "self_attn.f_b_proj"},
+                                                  {MODULE_DECAY_UP, "self_attn.forget_gate.f_b_proj"},
+                                                  {0}};
+
+const struct family_module MODULES_ZAMBA2[] = {
+    {MODULE_STATE_IN, "mamba.in_proj"},
+    {MODULE_STATE_IN, "mamba_decoder.mamba.in_proj"},
+    {MODULE_STATE_OUT, "mamba.out_proj"},
+    {MODULE_STATE_OUT, "mamba_decoder.mamba.out_proj"},
+    {MODULE_Q, "shared_transformer.self_attn.q_proj"},
+    {MODULE_K, "shared_transformer.self_attn.k_proj"},
+    {MODULE_V, "shared_transformer.self_attn.v_proj"},
+    {MODULE_O, "shared_transformer.self_attn.o_proj"},
+    {MODULE_MIXER_ADAPTER, "shared_transformer.self_attn.linear_q_adapter_list"},
+    {MODULE_MIXER_ADAPTER, "shared_transformer.self_attn.linear_k_adapter_list"},
+    {MODULE_MIXER_ADAPTER, "shared_transformer.self_attn.linear_v_adapter_list"},
+    {MODULE_GATE, "shared_transformer.feed_forward.gate_up_proj"},
+    {MODULE_UP, "shared_transformer.feed_forward.gate_up_proj"},
+    {MODULE_DOWN, "shared_transformer.feed_forward.down_proj"},
+    {MODULE_FFN_ADAPTER, "shared_transformer.feed_forward.gate_up_proj_adapter_list"},
+    {MODULE_BLOCK_OUT, "linear"},
+    {0}};
+
+const struct family_module MODULES_GRIFFIN[] = {{MODULE_STATE_IN, "temporal_block.linear_x"},
+                                                {MODULE_STATE_IN, "temporal_block.linear_y"},
+                                                {MODULE_STATE_OUT, "temporal_block.linear_out"},
+                                                {MODULE_Q, "temporal_block.q_proj"},
+                                                {MODULE_K, "temporal_block.k_proj"},
+                                                {MODULE_V, "temporal_block.v_proj"},
+                                                {MODULE_O, "temporal_block.o_proj"},
+                                                {MODULE_GATE, "mlp_block.gate_proj"},
+                                                {MODULE_UP, "mlp_block.up_proj"},
+                                                {MODULE_DOWN, "mlp_block.down_proj"},
+                                                {0}};
+
+const struct family_module MODULES_RWKV4[] = {{MODULE_STATE_IN, "attention.receptance"},
+                                              {MODULE_STATE_IN, "attention.key"},
+                                              {MODULE_STATE_IN, "attention.value"},
+                                              {MODULE_STATE_OUT, "attention.output"},
+                                              {MODULE_UP, "feed_forward.key"},
+                                              {MODULE_DOWN, "feed_forward.value"},
+                                              {MODULE_CHANNEL_GATE, "feed_forward.receptance"},
+                                              {0}};

@@ -67,7 +67,9 @@ static bool matches(struct apply *w, size_t i, int64_t layer, const struct layer
 /* The format of a module; NULL floats. */
 static const struct dtype *format_of(struct apply *w, int64_t layer, const struct layer_kind *k, enum module module)
 {
-    const struct dtype *found = module < MODULE_ROUTER ? w->p.linear : w->p.elsewhere;
+    const bool apart = module >= MODULE_ROUTER || (w->family && w->family->latent_float &&
+                                                   (module == MODULE_LATENT_DOWN || module == MODULE_LATENT_UP));
+    const struct dtype *found = apart ? w->p.elsewhere : w->p.linear;
     bool first = true;
     for (size_t i = 0; i < w->p.rules_n; i++) {
         struct format_rule *r = &w->p.rule[i];
@@ -200,15 +202,39 @@ static enum err_code name_pattern(struct apply *w, const struct format_rule *r, 
     return w->m->weights_unknown ? ERR_OK : err_nomem(e);
 }
 
+/* Patterns that name no matrix leave nothing out: said, since ridge may know a matrix by another name. */
+static enum err_code note_unused(struct apply *w, struct err *e)
+{
+    enum { SAID_MAX = 3 };
+    const char *text = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < w->p.rules_n; i++) {
+        const struct format_rule *r = &w->p.rule[i];
+        char clean[96];
+        if (r->used || r->format || module_pattern_is_foreign(&r->pattern, w->m->layers)) continue;
+        if (++n > SAID_MAX) continue;
+        text_clean(clean, sizeof clean, r->pattern.given, strlen(r->pattern.given));
+        text = arena_printf(w->arena, "%s%s\"%s\"", text ? text : "", text ? ", " : "", clean);
+        if (!text) return err_nomem(e);
+    }
+    if (n == 0) return ERR_OK;
+    if (n > SAID_MAX) text = arena_printf(w->arena, "%s and %zu more", text, n - SAID_MAX);
+    w->m->notes =
+        arena_printf(w->arena, "%s%sits quantisation leaves out %s, which the model is not known to have: passed over",
+                     w->m->notes ? w->m->notes : "", w->m->notes ? "; " : "", text ? text : "");
+    return text && w->m->notes ? ERR_OK : err_nomem(e);
+}
+
+/* A format for matrices that are not there, or a checkpoint's tensors of another name: its bytes are not known. */
 static enum err_code judge(struct apply *w, struct err *e)
 {
     if (w->partial) return name_pattern(w, w->partial, "and so some experts of a layer but not all", e);
     for (size_t i = 0; i < w->p.rules_n; i++) {
         const struct format_rule *r = &w->p.rule[i];
-        if (!r->used && !module_pattern_is_foreign(&r->pattern, w->m->layers))
+        if (!r->used && (r->format || w->p.of_tensors) && !module_pattern_is_foreign(&r->pattern, w->m->layers))
             return name_pattern(w, r, "which are none of those that the model is known to have", e);
     }
-    return ERR_OK;
+    return note_unused(w, e);
 }
 
 enum err_code format_plan_apply(struct arena *a, const struct format_plan *p, struct model *m, struct err *e)

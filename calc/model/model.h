@@ -66,6 +66,7 @@ struct recurrence {
     bool delta;               /* the state first forgets what it would answer to the key; arXiv 2406.06484 */
     enum decay_kind decay;    /* linear */
     bool decay_weights;       /* a stored rate a head and a bias a decay */
+    int64_t idle_rates;       /* stored rates beyond those of the heads: zeros, as Kimi K3 pads them */
     bool decay_bias;          /* the decay's last product has a bias */
     enum recurrent_gate gate; /* of the output */
     bool gate_bias;
@@ -197,7 +198,16 @@ enum module {
     MODULE_STATE_STEP_DOWN, /* Mamba-1: what makes the time step's latent, B and C; time steps of the latent */
     MODULE_STATE_STEP_UP,
     MODULE_STATE_OUT,
-    MODULE_LATENT_DOWN, /* of experts in a latent space */
+    MODULE_DECAY_DOWN, /* decays of the delta rule: down to a rank and up from it; and its gate's */
+    MODULE_DECAY_UP,
+    MODULE_GATE_DOWN,
+    MODULE_GATE_UP,
+    MODULE_OUT_GATE,      /* of latent attention's output */
+    MODULE_MIXER_ADAPTER, /* a layer's own low-rank products beside weights that it shares: attention's, the MLP's */
+    MODULE_FFN_ADAPTER,
+    MODULE_CHANNEL_GATE, /* of RWKV's channel mix */
+    MODULE_BLOCK_OUT,    /* behind a block that layers share */
+    MODULE_LATENT_DOWN,  /* of experts in a latent space */
     MODULE_LATENT_UP,
     MODULE_GATE, /* of the dense MLP */
     MODULE_UP,
@@ -211,6 +221,7 @@ enum module {
     MODULE_ROUTER, /* from here on kept as floats by all formats that do not say otherwise */
     MODULE_SHARED_SWITCH,
     MODULE_INDEX_WEIGHTS,
+    MODULE_STATE_BLOCKS, /* RG-LRU: gates by blocks, no linear layer */
     MODULES
 };
 

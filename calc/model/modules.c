@@ -1,15 +1,13 @@
 #include "calc/model/modules.h"
 
-#include <ctype.h>
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "calc/base/text.h"
 #include "calc/model/family.h"
 
-enum { PATTERN_MAX = 400, NAME_MAX_LEN = 160, SPELLINGS = 12 };
+enum { NAME_MAX_LEN = 160, SPELLINGS = 12 };
 
 /* The usual names within a layer; families have others in their stead (family.modules). An expert is number 0: patterns
  * that name one by its number are rewritten to it. */
@@ -33,6 +31,15 @@ static const struct {
     [MODULE_STATE_STEP_DOWN] = {WEIGHT_MIXER, {"mixer.x_proj"}},
     [MODULE_STATE_STEP_UP] = {WEIGHT_MIXER, {"mixer.dt_proj"}},
     [MODULE_STATE_OUT] = {WEIGHT_MIXER, {"mixer.out_proj"}},
+    [MODULE_DECAY_DOWN] = {WEIGHT_MIXER, {NULL}},
+    [MODULE_DECAY_UP] = {WEIGHT_MIXER, {NULL}},
+    [MODULE_GATE_DOWN] = {WEIGHT_MIXER, {NULL}},
+    [MODULE_GATE_UP] = {WEIGHT_MIXER, {NULL}},
+    [MODULE_OUT_GATE] = {WEIGHT_MIXER, {NULL}},
+    [MODULE_MIXER_ADAPTER] = {WEIGHT_MIXER, {NULL}},
+    [MODULE_FFN_ADAPTER] = {WEIGHT_FFN, {NULL}},
+    [MODULE_CHANNEL_GATE] = {WEIGHT_FFN, {NULL}},
+    [MODULE_BLOCK_OUT] = {WEIGHT_FFN, {NULL}},
     [MODULE_LATENT_DOWN] = {WEIGHT_FFN, {"mixer.fc1_latent_proj"}},
     [MODULE_LATENT_UP] = {WEIGHT_FFN, {"mixer.fc2_latent_proj"}},
     [MODULE_GATE] = {WEIGHT_FFN,
@@ -77,6 +84,7 @@ static const struct {
                        {"mlp.gate", "mlp.router", "block_sparse_moe.gate", "feed_forward.router", "ffn.gate",
                         "mixer.gate", "router", "mlp.gate.wg"}},
     [MODULE_SHARED_SWITCH] = {WEIGHT_ROUTER, {"mlp.shared_expert_gate"}},
+    [MODULE_STATE_BLOCKS] = {WEIGHT_MIXER, {NULL}},
     [MODULE_INDEX_WEIGHTS] = {WEIGHT_ROUTER, {"self_attn.indexer.weights_proj", "attn.indexer.weights_proj"}},
 };
 
@@ -122,6 +130,17 @@ bool module_present(const struct layer_kind *k, enum module module)
     case MODULE_STATE_RATES:
         return recurs && x->recurrence.block == RECURRENT_LINEAR &&
                (x->recurrence.delta || x->recurrence.decay == DECAY_HEAD);
+    case MODULE_STATE_BLOCKS: return recurs && x->recurrence.block == RECURRENT_LRU;
+    case MODULE_DECAY_DOWN: return recurs && x->recurrence.decay == DECAY_CHANNEL && x->recurrence.rank > 0;
+    case MODULE_DECAY_UP:
+        return recurs && x->recurrence.block == RECURRENT_LINEAR && x->recurrence.decay == DECAY_CHANNEL;
+    case MODULE_GATE_DOWN:
+    case MODULE_GATE_UP: return recurs && x->recurrence.gate == GATE_LOW_RANK;
+    case MODULE_OUT_GATE: return latent && x->output_gate && !x->gate_of_latent;
+    case MODULE_MIXER_ADAPTER: return x->adapter_rank > 0;
+    case MODULE_FFN_ADAPTER: return f->adapter_rank > 0;
+    case MODULE_CHANNEL_GATE: return f->channel_mix && !f->channel_bare;
+    case MODULE_BLOCK_OUT: return f->out_proj;
     case MODULE_LATENT_DOWN:
     case MODULE_LATENT_UP: return f->kind == FFN_MOE && f->latent_width > 0;
     case MODULE_GATE: return f->kind == FFN_DENSE && f->gated;
@@ -140,154 +159,27 @@ bool module_present(const struct layer_kind *k, enum module module)
     return false;
 }
 
-bool module_covers(const struct layer_kind *k)
+/* Whether anybody says what the family calls the matrix. */
+static bool is_named(const struct family *f, enum module module)
+{
+    for (const struct family_module *n = f ? f->modules : NULL; n && n->name; n++)
+        if (n->module == module) return true;
+    return MODULE[module].name[0] != NULL;
+}
+
+bool module_covers(const struct family *f, const struct layer_kind *k)
 {
     const struct mixer *x = &k->mixer;
     const struct recurrence *p = &x->recurrence;
-    if (k->borrowed || x->doubled_input || x->adapter_rank > 0 || k->ffn.out_proj || k->ffn.channel_mix ||
-        k->ffn.adapter_rank > 0)
-        return false;
+    if (x->index_mean || ((k->ffn.channel_mix || k->ffn.channel_bare) && p->block != RECURRENT_WKV)) return false;
+    for (enum module u = MODULE_DECAY_DOWN; u <= MODULE_BLOCK_OUT; u++)
+        if (module_present(k, u) && !is_named(f, u)) return false;
     if (x->kind != MIXER_RECURRENT)
-        return !x->head_gate && !(x->kind == MIXER_LATENT && x->output_gate) && k->mixer_gate_rank == 0 &&
-               x->index_pool_tokens == 0;
+        return !x->head_gate && !(x->kind == MIXER_LATENT && x->gate_of_latent) && k->mixer_gate_rank == 0 &&
+               k->ffn_gate_rank == 0;
     return (p->block == RECURRENT_SELECTIVE && x->kv_heads == 1) || p->block == RECURRENT_SSD ||
-           p->block == RECURRENT_CONV ||
-           (p->block == RECURRENT_LINEAR && p->rank == 0 && p->decay != DECAY_CHANNEL && p->gate != GATE_LOW_RANK);
-}
-
-/* ---- reading ---- */
-
-static enum err_code refuse(const char *file, const char *given, const char *why, struct err *e)
-{
-    char clean[64];
-    return err_set(e, ERR_INPUT, "%s: the pattern \"%s\" of modules %s; state the format with --weights", file,
-                   text_clean(clean, sizeof clean, given, strnlen(given, PATTERN_MAX)), why);
-}
-
-static void release_regex(void *p)
-{
-    regfree(p);
-    free(p);
-}
-
-/* The grammar that is read is that of both Python and POSIX: characters, \. and \d, . * + ? | ( ) ^ $. */
-static enum err_code compile(struct arena *a, const char *file, struct module_pattern *p, struct err *e)
-{
-    char text[2 * PATTERN_MAX + 8], *to = text;
-    *to++ = '^';
-    *to++ = '(';
-    for (const char *s = p->text; *s; s++) {
-        if (isalnum((unsigned char)*s) || strchr("_-/:. *+|()^$", *s)) {
-            *to++ = *s;
-        } else if (*s == '?' && s > p->text && s[-1] == '(') { /* (?: */
-            if (s[1] != ':') return refuse(file, p->given, "uses a regular expression that is not read", e);
-            s++;
-        } else if (*s == '?') {
-            if (s > p->text && strchr("*+?", s[-1])) continue; /* a lazy repetition matches the same */
-            *to++ = *s;
-        } else if (*s == '\\' && s[1] == 'd') {
-            const char digits[] = "[0-9]";
-            memcpy(to, digits, sizeof digits - 1);
-            to += sizeof digits - 1;
-            s++;
-        } else if (*s == '\\' && s[1] && strchr(".-_/", s[1])) {
-            if (s[1] == '.') *to++ = '\\';
-            *to++ = *++s;
-        } else {
-            return refuse(file, p->given, "uses a regular expression that is not read", e);
-        }
-        if (to - text > 2 * PATTERN_MAX) return refuse(file, p->given, "is too long", e);
-    }
-    *to++ = ')';
-    *to = '\0';
-    regex_t *re = malloc(sizeof *re);
-    if (!re) return err_nomem(e);
-    if (regcomp(re, text, REG_EXTENDED | REG_NOSUB) != 0) {
-        free(re);
-        return refuse(file, p->given, "is no regular expression", e);
-    }
-    p->compiled = re;
-    p->by_layer = strpbrk(p->text, "0123456789") || strstr(p->text, "\\d");
-    return arena_defer(a, release_regex, re, e);
-}
-
-/* Words that stand in front of every name of a language model. */
-static const char *strip(const char *s)
-{
-    static const char *const WORDS[] = {"model.",   "language_model.", "backbone.", "transformer.",
-                                        "decoder.", "encoder.",        "gpt_neox."};
-    for (bool again = true; again;) {
-        again = false;
-        for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) {
-            const size_t len = strlen(WORDS[i]);
-            if (strncmp(s, WORDS[i], len) != 0 || s[len] == '\0') continue;
-            s += len;
-            again = true;
-        }
-    }
-    return s;
-}
-
-/* Length of a word that stands for "layers" in front of a number; 0 none. */
-static size_t trunk_of(const char *s)
-{
-    static const char *const WORDS[] = {"h", "blocks"};
-    for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) {
-        const size_t len = strlen(WORDS[i]);
-        if (strncmp(s, WORDS[i], len) == 0 && s[len] == '.' &&
-            (isdigit((unsigned char)s[len + 1]) || s[len + 1] == '*'))
-            return len;
-    }
-    return 0;
-}
-
-/* "experts.17.down_proj" becomes "experts.0.down_proj". */
-static enum err_code unify_experts(struct arena *a, struct module_pattern *p, struct err *e)
-{
-    static const char WORD[] = "experts.";
-    const char *at = strstr(p->text, WORD);
-    if (!at) return ERR_OK;
-    at += sizeof WORD - 1;
-    const size_t digits = strspn(at, "0123456789");
-    if (digits == 0 || (at[digits] != '.' && at[digits] != '\0')) return ERR_OK;
-    p->of_one_expert = true;
-    p->text = arena_printf(a, "%.*s0%s", (int)(at - p->text), p->text, at + digits);
-    return p->text ? ERR_OK : err_nomem(e);
-}
-
-enum err_code module_pattern_read(struct arena *a, const char *file, const char *given, bool regex,
-                                  struct module_pattern *out, struct err *e)
-{
-    struct module_pattern p = {.given = given, .text = given, .layer = -1};
-    if (strlen(given) > PATTERN_MAX) return refuse(file, given, "is longer than 400 characters", e);
-    if (strncmp(given, "re:", 3) == 0) {
-        regex = true;
-        p.text = given + 3;
-    }
-    if (regex) {
-        p.kind = PATTERN_REGEX;
-        TRY(compile(a, file, &p, e));
-        *out = p;
-        return ERR_OK;
-    }
-    if (strpbrk(given, "[]?{}()|\\^$+")) return refuse(file, given, "is neither a name nor one with *", e);
-    if (*given == '\0') return refuse(file, given, "is empty", e);
-    p.kind = strchr(given, '*') ? PATTERN_GLOB : PATTERN_NAME;
-    p.text = strip(given);
-    size_t len = strlen(p.text);
-    if (len > 7 && strcmp(p.text + len - 7, ".weight") == 0) len -= 7;
-    const size_t trunk = trunk_of(p.text);
-    p.text = trunk ? arena_printf(a, "layers%.*s", (int)(len - trunk), p.text + trunk) : arena_strndup(a, p.text, len);
-    if (!p.text) return err_nomem(e);
-    TRY(unify_experts(a, &p, e));
-    /* "layers.7": a glob may go on after the digits, "layers.7*" */
-    if (strncmp(p.text, "layers.", 7) == 0) {
-        const size_t digits = strspn(p.text + 7, "0123456789");
-        if (digits > 0 && digits < 7 && (p.text[7 + digits] == '.' || p.text[7 + digits] == '\0'))
-            p.layer = strtol(p.text + 7, NULL, 10);
-    }
-    *out = p;
-    return ERR_OK;
+           p->block == RECURRENT_CONV || p->block == RECURRENT_LINEAR || p->block == RECURRENT_LRU ||
+           p->block == RECURRENT_WKV;
 }
 
 /* ---- matching ---- */
@@ -325,7 +217,7 @@ static bool has_words(const char *s, const char *p)
 
 static bool matches_name(const struct module_pattern *p, const char *name)
 {
-    char longer[NAME_MAX_LEN + PATTERN_MAX + 4];
+    char longer[NAME_MAX_LEN + MODULE_PATTERN_MAX + 4];
     switch (p->kind) {
     case PATTERN_NAME: return has_words(name, p->text);
     case PATTERN_GLOB:
@@ -344,8 +236,10 @@ static bool matches_name(const struct module_pattern *p, const char *name)
 
 /* Experts stand in the MLP, and beside them a shared one; or (Gemma 4, whose branches have norms of their own) beside
  * the MLP, with their router. */
-static bool spelled(const struct layer_kind *k, enum module module, const char *name)
+static bool spelled(const struct family *f, const struct layer_kind *k, enum module module, const char *name)
 {
+    /* only layers of one block each call it a mixer */
+    if (f && f->hybrid != HYBRID_LETTERS && f->hybrid != HYBRID_NEVER && strncmp(name, "mixer.", 6) == 0) return false;
     const bool beside = k->ffn.branch_norms > 0, bare = strncmp(name, "experts.", 8) == 0 || !strchr(name, '.');
     if (module >= MODULE_SHARED_GATE && module <= MODULE_SHARED_DOWN) return (strstr(name, "shared") == NULL) == beside;
     return !(module >= MODULE_EXPERT_GATE && module <= MODULE_ROUTER) || bare == beside;
@@ -373,7 +267,7 @@ bool module_pattern_matches(const struct module_pattern *p, const struct family 
         if (matches_called(p, f, layer, n->name)) return true;
     }
     for (size_t i = 0; i < SPELLINGS && !own && MODULE[module].name[i]; i++) {
-        if (!spelled(k, module, MODULE[module].name[i])) continue;
+        if (!spelled(f, k, module, MODULE[module].name[i])) continue;
         if (p->kind == PATTERN_REGEX && strstr(MODULE[module].name[i], "switch_mlp")) continue; /* MLX has names only */
         if (matches_called(p, f, layer, MODULE[module].name[i])) return true;
     }
@@ -389,7 +283,7 @@ bool module_called(const struct family *f, const struct layer_kind *k, enum modu
         if (strcmp(n->name, text) == 0) return true;
     }
     for (size_t i = 0; i < SPELLINGS && !own && MODULE[module].name[i]; i++)
-        if (spelled(k, module, MODULE[module].name[i]) && strcmp(MODULE[module].name[i], text) == 0) return true;
+        if (spelled(f, k, module, MODULE[module].name[i]) && strcmp(MODULE[module].name[i], text) == 0) return true;
     return false;
 }
 

@@ -7,6 +7,8 @@
 
 struct family;
 
+enum { MODULE_PATTERN_MAX = 400 }; /* characters of a pattern */
+
 enum pattern_kind { PATTERN_NAME, PATTERN_GLOB, PATTERN_REGEX };
 
 struct module_pattern {
@@ -20,9 +22,10 @@ struct module_pattern {
 };
 
 /* module_pattern_read -- a name ("model.layers.7.mlp", "lm_head"), a name with * for any text ("model.layers.1*"), or
- * with "re:" a regular expression that matches from the front, as compressed-tensors writes it. regex: the text is one
- * without saying so. Errors: ERR_INPUT a pattern beyond 400 characters, or in a grammar that is not read (look-ahead,
- * back-references, counted repetition, character sets of glob); ERR_NOMEM. */
+ * with "re:", or with any of []?{}()|\^$+ in it, a regular expression that matches from the front, as
+ * compressed-tensors and transformers (re.match) have it. regex: the text is one without saying so. Errors: ERR_INPUT a
+ * pattern beyond 400 characters, or in a grammar that is not read (look-ahead, back-references, counted repetition);
+ * ERR_NOMEM. */
 enum err_code module_pattern_read(struct arena *a, const char *file, const char *given, bool regex,
                                   struct module_pattern *out, struct err *e);
 
@@ -49,7 +52,7 @@ bool module_pattern_is_foreign(const struct module_pattern *p, int64_t layers);
 enum weight_class module_class(enum module module);
 bool module_present(const struct layer_kind *k, enum module module);
 
-/* module_covers -- whether all matrices of a layer are among enum module. */
-bool module_covers(const struct layer_kind *k);
+/* module_covers -- whether all matrices of a layer are among enum module, and family f's names of them known. */
+bool module_covers(const struct family *f, const struct layer_kind *k);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "calc/base/text.h"
 #include "calc/model/draft.h"
+#include "calc/model/outside.h"
 #include "calc/model/stored.h"
 #include "calc/model/towers.h"
 
@@ -26,6 +27,8 @@ static enum err_code unknown_family(struct reader *r, const struct json *where, 
     size_t n = 0;
     char clean[64], near[200];
     text_clean(clean, sizeof clean, value, strlen(value));
+    const char *outside = outside_find(value);
+    if (outside) return err_set(r->e, ERR_INPUT, "%s: %s \"%s\" is %s", where->file, key, clean, outside);
     while (n < NAMES_MAX && (f = family_at(n))) names[n++] = f->name;
     text_suggest(near, sizeof near, value, names, sizeof names[0], n);
     return err_set(r->e, ERR_INPUT,
@@ -246,90 +249,6 @@ static enum err_code read_architecture(struct reader *r)
     return text ? reader_note(r, text) : err_nomem(r->e);
 }
 
-/* Zero, false and an empty list say that a structure is not used. */
-static bool is_off(const struct json *j)
-{
-    int64_t n;
-    bool on;
-    if (json_is_bool(j)) return json_bool(j, &on, NULL) == ERR_OK && !on;
-    if (json_is_number(j)) return json_int(j, INT64_MIN, INT64_MAX, &n, NULL) == ERR_OK && n == 0;
-    return json_is_array(j) && json_len(j) == 0;
-}
-
-static bool described(const struct family *f, const char *key)
-{
-    for (size_t i = 0; i < sizeof f->describes / sizeof f->describes[0] && f->describes[i]; i++)
-        if (strcmp(f->describes[i], key) == 0) return true;
-    return f->hybrid == HYBRID_ATTN && strcmp(key, "attn.layers") == 0;
-}
-
-/* Keys that change the structure in ways the family's row does not describe: the file is not what its model_type says.
- */
-static enum err_code refuse_foreign(struct reader *r)
-{
-    static const struct {
-        const char *key, *meaning;
-    } FOREIGN[] = {
-        {"block_configs", "per-layer shapes"},
-        {"cross_attention_layers", "cross attention"},
-        {"layers_block_type", "a hybrid of layer types"},
-        {"hybrid_override_pattern", "a hybrid of layer types"},
-        {"hybrid_layer_pattern", "layers of two attention shapes"},
-        {"linear_attn_config", "linear attention"},
-        {"num_kv_shared_layers", "caches shared across layers"},
-        {"use_cla", "caches shared across layers"},
-        {"use_mla", "latent attention"},
-        {"index_topk", "sparse indexed attention"},
-        {"sparse_config", "sparse attention"},
-        {"sparse_attention_config", "sparse attention"},
-        {"attn_type_list", "a hybrid of layer types"},
-        {"attention_chunk_size", "chunked attention"},
-        {"compress_ratios", "compressed attention"},
-        {"hidden_size_per_layer_input", "per-layer embeddings"},
-        {"global_head_dim", "layers of two attention shapes"},
-        {"attention_k_eq_v", "values that are the keys"},
-        {"moe_latent_size", "experts in a latent space"},
-        {"routed_expert_hidden_size", "experts in a latent space"},
-        {"attn_res_block_size", "attention over residuals"},
-        {"mla_use_output_gate", "a gate of the latent attention"},
-        {"gated_norm_rank", "norms with gates"},
-        {"index_kpool", "an indexer of pooled keys"},
-        {"hc_mult", "several residual streams"},
-        {"hc_count", "several residual streams"},
-        {"engram_layer_ids", "embeddings of several tokens by layer"},
-        {"ple_layer_ids", "embeddings of several tokens by layer"},
-        {"ngram_vocab_size_ratio", "embeddings of several tokens"},
-        {"shared_intermediate_size", "a shared expert"},
-        {"attn.layers", "attention in some layers"},
-    };
-    struct json j;
-    for (size_t i = 0; i < sizeof FOREIGN / sizeof FOREIGN[0]; i++)
-        if (json_get(&r->text, FOREIGN[i].key, &j) && !is_off(&j) && !described(r->family, FOREIGN[i].key))
-            return err_set(r->e, ERR_INPUT,
-                           "%s: %s means %s, which the %s family does not describe: refused, not guessed", j.file,
-                           j.path, FOREIGN[i].meaning, r->family->name);
-    static const char *const CROSSED[] = {"is_encoder_decoder", "add_cross_attention"};
-    for (size_t i = 0; i < 4; i++) {
-        bool on;
-        TRY(reader_flag(r, i < 2 ? &r->text : r->root, CROSSED[i % 2], false, &on));
-        if (on)
-            return err_set(r->e, ERR_INPUT,
-                           "%s: %s is true, which means cross attention: the %s family does not describe that",
-                           r->text.file, CROSSED[i % 2], r->family->name);
-    }
-    if (!r->family->latent && json_get(&r->text, "kv_lora_rank", &j))
-        return err_set(r->e, ERR_INPUT, "%s: %s means latent attention, but the %s family has none", j.file, j.path,
-                       r->family->name);
-    int64_t experts = 0;
-    if (r->family->moe == MOE_NONE) {
-        TRY(reader_dim(r, DIM_EXPERTS, 0, 0, &experts));
-        if (experts > 1)
-            return err_set(r->e, ERR_INPUT, "%s: %lld experts, but the %s family is dense", r->text.file,
-                           (long long)experts, r->family->name);
-    }
-    return ERR_OK;
-}
-
 /* ---- the whole ---- */
 
 static enum err_code read_head(struct reader *r)
@@ -458,7 +377,7 @@ static enum err_code parse(struct arena *a, const struct json *j, const struct f
     m.family = r.family->name;
     m.adapted_vocabulary = r.family->adapted_vocabulary;
     m.foreign_states = !r.family->engine_states && (r.family->recurrent || r.family->structure);
-    TRY(refuse_foreign(&r));
+    TRY(reader_refuse_foreign(&r));
     TRY(read_structure(&r));
     TRY(read_head(&r));
     TRY(read_architecture(&r));

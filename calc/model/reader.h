@@ -41,6 +41,10 @@ enum err_code reader_dim(struct reader *r, enum dim d, int64_t lo, int64_t fallb
 /* reader_flag -- a boolean of an object, else fallback. */
 enum err_code reader_flag(struct reader *r, const struct json *where, const char *key, bool fallback, bool *out);
 
+/* reader_refuse_foreign -- keys that change the structure in ways the family's row does not describe: the file is not
+ * what its model_type says. Values that say of every layer what the family is anyway pass. Errors: ERR_INPUT. */
+enum err_code reader_refuse_foreign(struct reader *r);
+
 /* reader_note -- join a sentence to m->notes; text is kept. Errors: ERR_NOMEM. */
 enum err_code reader_note(struct reader *r, const char *text);
 

@@ -203,6 +203,8 @@ enum err_code recurrent_kimi_delta(struct reader *r, struct mixer *x)
     bool full;
     TRY(reader_flag(r, &r->text, "linear_attn_config.use_full_rank_gate", false, &full)); /* Kimi K3 */
     p->gate = full ? GATE_FULL : GATE_LOW_RANK;
+    /* Kimi K3 stores as many rates as a head is wide, of which the first are those of the heads. */
+    p->idle_rates = full && x->head_dim > x->heads ? x->head_dim - x->heads : 0;
     p->norm = OUTPUT_HEAD_NORM;
     p->chunk_tokens = FLA_CHUNK;
     return ERR_OK;

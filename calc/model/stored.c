@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "calc/base/text.h"
+#include "calc/model/family.h"
 #include "calc/model/stored_methods.h"
 
 static bool is_float(const struct dtype *d) { return d->bits >= 16; }
@@ -75,8 +76,41 @@ static bool first_of(const struct json *text, const struct json *root, const cha
     return false;
 }
 
-/* Members that nothing here reads, and that could change formats: no price rather than a wrong one. */
-static bool has_unread(const struct json *q, bool names_are_keys, const char **which)
+/* A method, its reader, and the members with members of their own that it reads beside those of all. */
+struct method {
+    const char *name;
+    enum err_code (*read)(struct stored *s, const struct json *q);
+    const char *reads[5];
+};
+
+static const struct method METHODS[] = {
+    {"fp8", stored_fp8, {NULL}},
+    {"fbgemm_fp8", stored_fp8_rows, {NULL}},
+    {"mxfp4", stored_mxfp4, {NULL}},
+    {"awq", stored_awq, {NULL}},
+    {"gptq", stored_gptq, {NULL}},
+    {"bitsandbytes", stored_bitsandbytes, {NULL}},
+    {"bitnet", stored_bitnet, {NULL}},
+    {"compressed-tensors", stored_compressed, {NULL}},
+    {"modelopt", stored_modelopt, {NULL}},
+    {"modelopt_fp4", stored_modelopt, {NULL}},
+    {"auto-round", stored_auto_round, {"extra_config", "block_name_to_quantize"}},
+    {"intel/auto-round", stored_auto_round, {"extra_config", "block_name_to_quantize"}},
+    {"torchao", stored_torchao, {"quant_type", "quant_type_kwargs"}},
+    {"hqq", stored_hqq, {"quant_config", "skip_modules"}},
+    {"quark", stored_quark, {"global_quant_config", "layer_quant_config", "exclude", "export", "algo_config"}},
+};
+
+static const struct method *find_method(const char *name)
+{
+    for (size_t i = 0; i < sizeof METHODS / sizeof METHODS[0]; i++)
+        if (strcmp(METHODS[i].name, name) == 0) return &METHODS[i];
+    return NULL;
+}
+
+/* Members that nothing here reads, and that could change formats: no price rather than a wrong one. method: NULL none
+ * that is known. */
+static bool has_unread(const struct json *q, const struct method *method, bool names_are_keys, const char **which)
 {
     static const char *const READ[] = {"modules_to_not_convert",
                                        "ignored_layers",
@@ -95,6 +129,8 @@ static bool has_unread(const struct json *q, bool names_are_keys, const char **w
     for (size_t i = 0; i < json_len(q) && json_at(q, i, which, &item); i++) {
         bool read = names_are_keys && strchr(*which, '.');
         for (size_t k = 0; k < sizeof READ / sizeof READ[0]; k++) read = read || strcmp(READ[k], *which) == 0;
+        for (size_t k = 0; method && k < sizeof method->reads / sizeof method->reads[0] && method->reads[k]; k++)
+            read = read || strcmp(method->reads[k], *which) == 0;
         if (read) continue;
         if (strchr(*which, '.') || ((json_is_object(&item) || json_is_array(&item)) && json_len(&item) > 0))
             return true;
@@ -104,28 +140,21 @@ static bool has_unread(const struct json *q, bool names_are_keys, const char **w
 
 static enum err_code read_quantization(struct stored *s, const struct json *q)
 {
-    static const struct {
-        const char *method;
-        enum err_code (*read)(struct stored *s, const struct json *q);
-    } METHODS[] = {{"fp8", stored_fp8},           {"fbgemm_fp8", stored_fp8_rows},
-                   {"mxfp4", stored_mxfp4},       {"awq", stored_awq},
-                   {"gptq", stored_gptq},         {"bitsandbytes", stored_bitsandbytes},
-                   {"bitnet", stored_bitnet},     {"compressed-tensors", stored_compressed},
-                   {"modelopt", stored_modelopt}, {"modelopt_fp4", stored_modelopt}};
     struct json j;
-    const char *method = "", *unread;
+    const char *name = "", *unread;
     if (!json_is_object(q)) return json_want(q, "an object", s->e);
-    if (json_get(q, "quant_method", &j)) TRY(json_str(&j, &method, s->e));
-    const bool mlx = *method == '\0' && (json_has(q, "group_size") || json_has(q, "mode"));
-    if (has_unread(q, mlx, &unread))
+    if (json_get(q, "quant_method", &j)) TRY(json_str(&j, &name, s->e));
+    const struct method *method = find_method(name);
+    const bool mlx = *name == '\0' && (json_has(q, "group_size") || json_has(q, "mode"));
+    if (*name != '\0' && !method)
+        return stored_unknown(s, "stored with quantisation method \"%s\", which ridge cannot price", name);
+    if (has_unread(q, method, mlx, &unread))
         return stored_unknown(s, "stored in formats that \"%s\" of its quantisation changes in ways that are not read",
                               unread);
     if (mlx) return stored_mlx(s, q);
-    if (*method == '\0' && json_has(q, "config_groups")) return stored_compressed(s, q);
-    if (*method == '\0') return stored_unknown(s, "quantised (its %s names no quant_method)", q->path);
-    for (size_t i = 0; i < sizeof METHODS / sizeof METHODS[0]; i++)
-        if (strcmp(METHODS[i].method, method) == 0) return METHODS[i].read(s, q);
-    return stored_unknown(s, "stored with quantisation method \"%s\", which ridge cannot price", method);
+    if (method) return method->read(s, q);
+    if (json_has(q, "config_groups")) return stored_compressed(s, q);
+    return stored_unknown(s, "quantised (its %s names no quant_method)", q->path);
 }
 
 /* A float format as a file names it; "auto" is none. */
@@ -240,6 +269,14 @@ static bool scans(const struct layer_kind *k)
     return k->mixer.kind == MIXER_RECURRENT && k->mixer.recurrence.block == RECURRENT_SELECTIVE;
 }
 
+static enum err_code note_scans(struct stored *s)
+{
+    static const char TEXT[] = "the matrices of a scan's time steps are taken to be quantised as other linear layers "
+                               "are, unless the file's list names them";
+    s->m->notes = s->m->notes ? arena_printf(s->arena, "%s; %s", s->m->notes, TEXT) : TEXT;
+    return s->m->notes ? ERR_OK : err_nomem(s->e);
+}
+
 enum err_code stored_read(struct arena *a, const struct json *root, const struct json *text, bool router_fp32,
                           struct model *m, struct err *e)
 {
@@ -265,10 +302,14 @@ enum err_code stored_read(struct arena *a, const struct json *root, const struct
     if (n == 0) return format_plan_apply(a, &s.plan, m, e);
     for (size_t i = 1; i < n && !m->weights_unknown; i++) TRY(compare_statement(&s, &one[0], &one[i]));
     for (size_t i = 0; i < m->kinds_n && !m->weights_unknown; i++)
-        if (!module_covers(&m->kinds[i]) || scans(&m->kinds[i])) /* tensors beside the file may tell */
+        if (!module_covers(family_named(m->family), &m->kinds[i])) /* tensors beside the file may tell */
             TRY(stored_unknown(&s, "quantised, but not how: of its layers of %s it is not known which matrices are",
                                m->kinds[i].label));
-    return m->weights_unknown ? ERR_OK : format_plan_apply(a, &s.plan, m, e);
+    if (m->weights_unknown) return ERR_OK;
+    TRY(format_plan_apply(a, &s.plan, m, e));
+    for (size_t i = 0; i < m->kinds_n; i++)
+        if (s.plan.linear && scans(&m->kinds[i])) return note_scans(&s);
+    return ERR_OK;
 }
 
 const struct dtype *model_linear_format(const struct model *m)

@@ -22,8 +22,8 @@ enum err_code stored_unknown(struct stored *s, const char *format, const char *t
 
 enum err_code stored_keep(struct stored *s, const struct json *q)
 {
-    static const char *const LISTS[] = {"modules_to_not_convert", "ignored_layers",        "ignore",
-                                        "exclude_modules",        "llm_int8_skip_modules", NULL};
+    static const char *const LISTS[] = {"modules_to_not_convert", "ignored_layers", "ignore",  "exclude_modules",
+                                        "llm_int8_skip_modules",  "skip_modules",   "exclude", NULL};
     struct json list, item;
     for (size_t l = 0; LISTS[l]; l++) {
         if (!json_get(q, LISTS[l], &list)) continue;

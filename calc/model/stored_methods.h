@@ -26,6 +26,10 @@ enum err_code stored_bitnet(struct stored *s, const struct json *q);
 enum err_code stored_mlx(struct stored *s, const struct json *q);        /* has no quant_method */
 enum err_code stored_compressed(struct stored *s, const struct json *q); /* compressed-tensors */
 enum err_code stored_modelopt(struct stored *s, const struct json *q);   /* also hf_quant_config.json */
+enum err_code stored_auto_round(struct stored *s, const struct json *q);
+enum err_code stored_torchao(struct stored *s, const struct json *q);
+enum err_code stored_hqq(struct stored *s, const struct json *q);
+enum err_code stored_quark(struct stored *s, const struct json *q);
 
 /* What they share. stored_unknown -- set weights_unknown, printf-like, with a text of the file cleaned as its %s.
  * stored_keep -- rules for the lists of modules that stay floats. stored_named -- a format by name, in the arena.

@@ -1,4 +1,5 @@
 #include "calc/model/stored_tensors.h"
+#include "calc/model/family.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -434,7 +435,7 @@ enum err_code stored_tensors_apply(struct arena *a, const struct tensor_set *s, 
     TRY(stored_tensors_plan(a, s, m, &plan, &floats, e));
     if (!plan.linear && !floats) return ERR_OK;
     for (size_t i = 0; i < m->kinds_n && plan.linear; i++)
-        if (!module_covers(&m->kinds[i])) return leave(a, m, NULL, e);
+        if (!module_covers(family_named(m->family), &m->kinds[i])) return leave(a, m, NULL, e);
     struct model copy = *m;
     make_plain(&copy);
     if (plan.linear && !m->weights_unknown) TRY(use_words(a, m, &plan, e));

@@ -1,0 +1,71 @@
+/* outside -- model_types that are known and have no row: no decoder of a language model, or a model around one. */
+#include "calc/model/outside.h"
+
+#include <string.h>
+
+#define ENCODER "an encoder, and ridge describes decoders of language models"
+#define BOTH "an encoder and decoder, and ridge describes decoders of language models alone"
+
+#define AROUND(part)                                                                                                   \
+    "a model around a language model, which its " part                                                                 \
+    " describes, and that is missing here (--set model_type=NAME reads this file as one of ridge list families)"
+
+static const struct {
+    const char *type, *what;
+} OUTSIDE[] = {
+    {"albert", ENCODER},
+    {"bert", ENCODER},
+    {"camembert", ENCODER},
+    {"clip", ENCODER},
+    {"deberta", ENCODER},
+    {"deberta-v2", ENCODER},
+    {"distilbert", ENCODER},
+    {"electra", ENCODER},
+    {"eurobert", ENCODER},
+    {"funnel", ENCODER},
+    {"longformer", ENCODER},
+    {"modernbert", ENCODER},
+    {"mpnet", ENCODER},
+    {"neobert", ENCODER},
+    {"nomic_bert", ENCODER},
+    {"roberta", ENCODER},
+    {"siglip", ENCODER},
+    {"siglip_vision_model", ENCODER},
+    {"vit", ENCODER},
+    {"wav2vec2", ENCODER},
+    {"xlm-roberta", ENCODER},
+    {"bart", BOTH},
+    {"blenderbot", BOTH},
+    {"m2m_100", BOTH},
+    {"marian", BOTH},
+    {"mbart", BOTH},
+    {"mt5", BOTH},
+    {"pegasus", BOTH},
+    {"seamless_m4t", BOTH},
+    {"t5", BOTH},
+    {"t5gemma", BOTH},
+    {"t5gemma2", BOTH},
+    {"umt5", BOTH},
+    {"whisper", BOTH},
+    {"aya_vision", AROUND("text_config")},
+    {"cohere2_vision", AROUND("text_config")},
+    {"deepseek_vl_v2", AROUND("language_config")},
+    {"idefics3", AROUND("text_config")},
+    {"internvl", AROUND("text_config")},
+    {"internvl_chat", AROUND("llm_config")},
+    {"kimi_k25", AROUND("text_config")},
+    {"kimi_vl", AROUND("text_config")},
+    {"llava", AROUND("text_config")},
+    {"llava_next", AROUND("text_config")},
+    {"mistral3", AROUND("text_config")},
+    {"paligemma", AROUND("text_config")},
+    {"pixtral", AROUND("text_config")},
+    {"smolvlm", AROUND("text_config")},
+};
+
+const char *outside_find(const char *model_type)
+{
+    for (size_t i = 0; i < sizeof OUTSIDE / sizeof OUTSIDE[0]; i++)
+        if (strcmp(OUTSIDE[i].type, model_type) == 0) return OUTSIDE[i].what;
+    return NULL;
+}
