@@ -89,12 +89,48 @@ static void say_gap(struct out *o, const char *prefix, const struct plan_case *c
             v->waiting_half, v->waiting_last);
 }
 
+const char *plan_kept(struct arena *a, const struct plan_case *c)
+{
+    char s[UNITS_TEXT_MAX];
+    if (!c->partly) return "keeps its promises";
+    const char *text = arena_printf(a, "no promise is broken in the %.2g periods of %s that were looked at", c->periods,
+                                    units_format_time(s, c->period_s));
+    return text ? text : "";
+}
+
+const char *plan_refuted_text(struct arena *a, const struct plan_case *c, const struct planner_refuted *x)
+{
+    const struct planner_request *q = &c->request;
+    const struct planner_verified *v = &x->verified;
+    const bool tpot = v->breaks == PLANNER_LATE_TPOT;
+    const struct planner_promise *p = tpot ? &q->tpot : &q->ttft;
+    char is[UNITS_TEXT_MAX], may[UNITS_TEXT_MAX], paper[UNITS_TEXT_MAX];
+    if (v->breaks == PLANNER_SATURATED)
+        return arena_printf(a,
+                            "simulated its queue grows: %zu waited when half of the requests had come, %zu at the end",
+                            v->waiting_half, v->waiting_last);
+    plan_times_apart(tpot ? v->tpot_s : v->ttft_s, p->s, is, may);
+    return arena_printf(a, "simulated %s %s %s > %s%s, on paper %s", tpot ? "TPOT" : "TTFT", plan_part(p), is, may,
+                        v->stopped ? " when so many were late that it was stopped" : "",
+                        units_format_time(paper, tpot ? x->plan.point.tpot_s : x->plan.point.ttft_s));
+}
+
 void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, const char *prefix)
 {
     const struct planner_plan *x = &c->result.best[0];
     const struct planner_confirmed *k = &c->confirmed;
     char money[UNITS_TEXT_MAX];
     say_gap(o, prefix, c);
+    if (c->drawn) plan_say(o, prefix, "note: the trace has no times: Poisson arrivals at --rate");
+    if (c->partly && c->verified.n)
+        plan_say(
+            o, prefix,
+            "warning: %zu requests, the most that are simulated, are %.2g periods of %s: whether promises are kept "
+            "beyond them is not known",
+            c->work.n, c->periods, units_format_time(money, c->period_s));
+    if (k->flooded)
+        plan_say(o, prefix, "%zu plan%s that cost no more keep every promise at the mean rate and not at its heights",
+                 k->flooded, k->flooded == 1 ? "" : "s");
     if (c->refuted)
         plan_say(o, prefix, "%lld plan%s that cost no more kept every promise on paper and not when simulated",
                  (long long)c->refuted, c->refuted == 1 ? "" : "s");
@@ -105,12 +141,12 @@ void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, cons
     if (k->near_cut)
         plan_say(o, prefix,
                  "of plans that miss on paper behind %d simulations only the nearest of each cost was simulated",
-                 PLAN_SIMULATIONS / 3);
+                 (int)(c->simulations / 3));
     if (k->cut)
         plan_say(o, prefix,
                  "the search was cut: behind %d simulations only the best plan of each cost was simulated, so a "
                  "cheaper one may be missed",
-                 PLAN_SIMULATIONS);
+                 (int)c->simulations);
     if (k->unsimulated) {
         const char *layout = plan_layout_words(a, &k->cheaper.layout);
         plan_say(o, prefix, "cheaper on paper and not simulated: %lld x %s, %s: %s/h", (long long)k->cheaper.gpus,

@@ -71,13 +71,12 @@ static void answer_simulation(struct report *r)
     if (r->unsimulated)
         paragraph(r->o, "", arena_printf(r->arena, "Not simulated request by request: %s.", r->unsimulated));
     else
-        paragraph(
-            r->o, v->keeps ? "" : "warn",
-            arena_printf(r->arena,
-                         "Simulated request by request, %zu of them: TTFT %s and TPOT %s at the parts promised; it "
-                         "%s.",
-                         v->n, units_format_time(s, v->ttft_s), units_format_time(t, v->tpot_s),
-                         v->keeps ? "keeps its promises" : "does NOT keep its promises"));
+        paragraph(r->o, v->keeps && !r->c->partly ? "" : "warn",
+                  arena_printf(r->arena,
+                               "Simulated request by request, %zu of them: TTFT %s and TPOT %s at the parts promised: "
+                               "%s.",
+                               v->n, units_format_time(s, v->ttft_s), units_format_time(t, v->tpot_s),
+                               v->keeps ? plan_kept(r->arena, r->c) : "it does NOT keep its promises"));
     const char *near = r->best && v->keeps ? plan_near_text(r->arena, r->c, r->best) : NULL;
     if (near && *near) paragraph(r->o, "", arena_printf(r->arena, "%s.", near));
     if (r->c->refuted)
@@ -90,7 +89,7 @@ static void answer_simulation(struct report *r)
                   arena_printf(r->arena,
                                "The search was cut: behind %d simulations only the best plan of each cost was "
                                "simulated, so a cheaper one may be missed.",
-                               PLAN_SIMULATIONS));
+                               (int)r->c->simulations));
     if (r->c->confirmed.unsimulated) {
         const struct planner_plan *x = &r->c->confirmed.cheaper;
         const char *layout = plan_layout_words(r->arena, &x->layout);

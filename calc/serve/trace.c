@@ -78,7 +78,7 @@ static enum err_code tell(const struct reader *r)
     const struct watch *w = r->watch;
     if (!w->go_on || r->line % OFTEN != 0) return ERR_OK;
     if (w->go_on(w->closure, (size_t)(r->at - r->text), (size_t)(r->end - r->text))) return ERR_OK;
-    return err_set(r->err, ERR_NO, "%s: interrupted while it was read, at line %zu", r->name, r->line);
+    return err_set(r->err, ERR_STOPPED, "%s: interrupted while it was read, at line %zu", r->name, r->line);
 }
 
 static bool blank(const struct piece *p)
