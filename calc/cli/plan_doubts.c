@@ -1,4 +1,5 @@
 /* plan_doubts -- whose measurements a plan rests on, and what nobody has checked of it. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -115,6 +116,35 @@ const char *plan_refuted_text(struct arena *a, const struct plan_case *c, const 
                         units_format_time(paper, tpot ? x->plan.point.tpot_s : x->plan.point.ttft_s));
 }
 
+/* By how much a figure on paper is below its promise; 1: there is none. */
+static double below(double is_s, const struct planner_promise *p)
+{
+    return isnan(p->s) || isnan(is_s) ? 1 : 1 - is_s / p->s;
+}
+
+static void say_paper(struct out *o, const char *prefix, const struct plan_case *c)
+{
+    const struct planner_request *q = &c->request;
+    const struct planner_point *x = &c->result.best[0].point;
+    const double off = .25; /* MODEL.md "Steady state" */
+    const char *then = c->unverified ? "this plan is not simulated" : "--verify simulates them";
+    if (q->aim != PLANNER_SERVE) {
+        plan_say(o, prefix, "note: on paper, not simulated: %s", then);
+        return;
+    }
+    const double ttft = below(x->ttft_s, &q->ttft), tpot = below(x->tpot_s, &q->tpot);
+    const bool first = ttft < tpot;
+    const double least = first ? ttft : tpot;
+    if (least < 0 || least >= off)
+        plan_say(o, prefix, "note: percentiles are on paper, not simulated, and may be low near saturation: %s", then);
+    else
+        plan_say(
+            o, prefix,
+            "warning: percentiles are on paper, not simulated, and may be a quarter too low; %s %s is %.2g %% below "
+            "its promise: %s",
+            first ? "TTFT" : "TPOT", plan_part(first ? &q->ttft : &q->tpot), 100 * least, then);
+}
+
 void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, const char *prefix)
 {
     const struct planner_plan *x = &c->result.best[0];
@@ -153,12 +183,7 @@ void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, cons
                  c->device[k->cheaper.device].hw->key, layout ? layout : "",
                  plan_money(money, k->cheaper.cost.usd_per_h));
     }
-    if (c->verified.n == 0)
-        plan_say(o, prefix,
-                 c->request.aim == PLANNER_SERVE
-                     ? "note: percentiles are on paper, not simulated, and may be low near saturation: %s"
-                     : "note: on paper, not simulated: %s",
-                 c->unverified ? "this plan is not simulated" : "--verify simulates them");
+    if (c->verified.n == 0) say_paper(o, prefix, c);
     plan_near(a, o, c, prefix);
     if (c->unverified) plan_say(o, prefix, "not simulated: %s", c->unverified);
     plan_shares(o, c, prefix);

@@ -87,6 +87,8 @@ enum err_code plan_emit(struct arena *a, const struct plan_case *c, struct out *
                  c->request.p90 ? ", at P90 of their band" : "");
     else
         plan_say(o, "# ", "times are floors: not a promise, servers are 2-4x slower");
+    if (c->draft && x->gamma == 0)
+        plan_say(o, "# ", "no draft: beside %.60s nothing keeps the promises for less", c->draft);
     TRY(plan_transfers(a, o, "# ", c, (int)x->device, e));
     plan_doubts(a, o, c, "# ");
     out_str(o, command);

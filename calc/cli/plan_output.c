@@ -217,13 +217,14 @@ static enum err_code fill(struct arena *a, const struct plan_case *c, const stru
                            .simulated_tpot_s = unknown,
                            .simulated_periods = unknown,
                            .simulated_requests = TABLE_INT_UNKNOWN};
+    const bool follows = q->traffic.outputs[q->traffic.n - 1] > 1; /* tokens behind a first one */
     r->usd_per_mtok_in = steady ? x->cost.usd_per_mtok_in : unknown;
-    r->usd_per_mtok_out = steady ? x->cost.usd_per_mtok_out : unknown;
+    r->usd_per_mtok_out = steady && follows ? x->cost.usd_per_mtok_out : unknown;
     r->usd_per_mtok = steady ? x->cost.usd_per_mtok : unknown;
     r->ttft_s = steady && q->aim == PLANNER_SERVE ? x->point.ttft_s : unknown;
-    r->tpot_s = steady && q->aim == PLANNER_SERVE ? x->point.tpot_s : unknown;
+    r->tpot_s = steady && follows && q->aim == PLANNER_SERVE ? x->point.tpot_s : unknown;
     r->ttft_mean_s = steady && q->aim == PLANNER_SERVE ? x->point.ttft_mean_s : unknown;
-    r->tpot_mean_s = steady ? x->point.tpot_mean_s : unknown;
+    r->tpot_mean_s = steady && follows ? x->point.tpot_mean_s : unknown;
     r->batch = steady ? x->point.batch : unknown;
     r->load_frac = solved ? q->traffic.rate_per_s / r->saturation_per_s : unknown;
     r->busy_frac = steady ? x->point.busy_frac : unknown;
@@ -365,7 +366,7 @@ static enum err_code write_heading(struct arena *arena, struct out *o, const str
         const size_t at = strlen(devices);
         (void)snprintf(devices + at, sizeof devices - at, "%s%s", d ? ", " : "", c->device[d].hw->key);
     }
-    put_line(o, "%zu candidates on %s", c->result.candidates, devices);
+    put_line(o, "%zu candidate%s on %s", c->result.candidates, c->result.candidates == 1 ? "" : "s", devices);
     return ERR_OK;
 }
 
@@ -453,12 +454,12 @@ static void write_draft(struct out *o, const struct plan_case *c)
 static void write_tokens(struct out *o, const struct planner_plan *x)
 {
     char s[UNITS_TEXT_MAX], t[UNITS_TEXT_MAX], price[160] = "", power[200] = "";
-    const bool priced = !isnan(x->cost.usd_per_mtok_in) && !isnan(x->cost.usd_per_mtok_out);
+    const bool priced = !isnan(x->cost.usd_per_mtok_in), out = !isnan(x->cost.usd_per_mtok_out);
     const bool powered = !isnan(x->cost.joule_per_tok);
     if (priced)
-        (void)snprintf(price, sizeof price, "per million tokens: %s in, %s out, split by time%s",
-                       plan_money(s, x->cost.usd_per_mtok_in), plan_money(t, x->cost.usd_per_mtok_out),
-                       powered ? "; " : "");
+        (void)snprintf(price, sizeof price, "per million tokens: %s in%s%s%s%s", plan_money(s, x->cost.usd_per_mtok_in),
+                       out ? ", " : "", out ? plan_money(t, x->cost.usd_per_mtok_out) : "",
+                       out ? " out, split by time" : "", powered ? "; " : "");
     if (powered)
         (void)snprintf(power, sizeof power,
                        "%.3g J a token out (%s; assumed: full power in prefill, 0.6 of it in decode, 0.15 idle; GPUs "
@@ -487,10 +488,12 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
         put_line(o, "simulated, %zu requests: TTFT %s, TPOT %s: %s", c->verified.n,
                  units_format_time(s, c->verified.ttft_s), units_format_time(t, c->verified.tpot_s), plan_kept(a, c));
     if (q->prefix_cache && c->verified.n)
-        put_line(o,
-                 "of the prompts' tokens %.1f %% were found in the caches, %.1f %% at the host; an endless cache would "
-                 "find %.1f %%, which is what is on paper",
-                 100 * c->verified.cached_frac, 100 * c->verified.loaded_frac, 100 * q->traffic.found_frac);
+        put_line(
+            o,
+            "%sof the prompts' tokens %.1f %% were found in caches, of these %.1f points at the host; on paper it is "
+            "%.1f %%, what an endless cache finds",
+            option_given(c->options, "prefix-cache") ? "" : "--kv-offloading-size caches prefixes: ",
+            100 * c->verified.cached_frac, 100 * c->verified.loaded_frac, 100 * q->traffic.found_frac);
     if (c->tierless.n)
         put_line(o, "without the cache at the host %.1f %%: TTFT %s, TPOT %s%s", 100 * c->tierless.cached_frac,
                  units_format_time(s, c->tierless.ttft_s), units_format_time(t, c->tierless.tpot_s),
@@ -631,12 +634,13 @@ enum err_code plan_write(struct arena *a, const struct plan_case *c, enum table_
                       .tool = commands_tool(),
                       .scenario_json = option_scenario_json(a, c->options)};
     if (q->pools && !keys && text)
-        keys = c->draft
-                   ? "hardware,gpus,layout,prefill_replicas,draft_tokens,weights,kv,usd_per_h,ttft_s,tpot_s,load_frac"
-                   : "hardware,gpus,layout,prefill_replicas,weights,kv,usd_per_h,ttft_s,tpot_s,load_frac";
+        keys =
+            c->draft
+                ? "hardware,gpus,layout,prefill_replicas,draft_tokens,weights,kv,usd_per_h,ttft_s,tpot_s,load_frac"
+                : "hardware,gpus,layout,prefill_replicas,weights,kv,usd_per_h,usd_per_mtok_in,usd_per_mtok_out,ttft_s,"
+                  "tpot_s";
     if (q->aim == PLANNER_SERVE && c->draft && !keys && text)
-        keys = "hardware,gpus,layout,weights,kv,draft_tokens,usd_per_h,usd_per_mtok_in,usd_per_mtok_out,ttft_s,tpot_s,"
-               "load_frac";
+        keys = "hardware,gpus,layout,weights,kv,draft_tokens,usd_per_h,usd_per_mtok_in,usd_per_mtok_out,ttft_s,tpot_s";
     if (q->aim == PLANNER_JOB && !keys && text)
         keys = "hardware,gpus,layout,weights,kv,usd_per_h,usd,makespan_s,tail_s";
     if (q->aim == PLANNER_DAILY && !keys && text)

@@ -80,6 +80,9 @@ static enum err_code promise(const struct option_values *v, const char *name, st
     if (time == text && strchr(text, '='))
         return err_set(e, ERR_USAGE, "--%s: p50=, p90=, p95= or p99= and a time", name);
     if (units_parse_time(time, &out->s, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
+    const double longest_s = 1e9; /* thirty years; not a unit */
+    if (out->s > longest_s)
+        return err_set(e, ERR_USAGE, "--%s: '%.40s' is no promise: wanted a time below thirty years", name, time);
     return out->s > 0 ? ERR_OK : err_set(e, ERR_USAGE, "--%s: '%s' is no promise: wanted a time above 0", name, time);
 }
 
@@ -693,11 +696,11 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
                        c->trace ? "of the trace: leave its longer requests out" : "lengths end with ',max=N'");
     /* a report shows the simulation, so what it recommends has passed it */
     const bool report = strcmp(v->command->name, "report") == 0;
-    c->uneven = q->aim != PLANNER_JOB && (c->trace || strcmp(c->arrivals, "poisson") != 0);
+    c->uneven = q->aim != PLANNER_JOB && (c->trace ? !c->drawn : strcmp(c->arrivals, "poisson") != 0);
     /* pools of a cache that binds are some percent better on paper than simulated */
-    c->verify =
-        option_get(v, "verify") || q->prefix_cache || ((c->uneven || report || q->pools) && q->aim == PLANNER_SERVE);
-    for (size_t i = 0; c->has_emit && i < q->formats_n; i++) {
+    c->verify = option_get(v, "verify") || q->prefix_cache ||
+                ((c->uneven || c->trace || report || q->pools) && q->aim == PLANNER_SERVE);
+    for (size_t i = 0; c->has_emit && !report && i < q->formats_n; i++) {
         const struct layout one = layout_whole(NULL);
         const struct emit_plan p = {.layout = one, .kv = c->format[i].kv};
         const struct emit_plan drafted = {.layout = one,
@@ -719,5 +722,11 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
     if (!c->verify) TRY(near(a, c, e));
     if (c->result.best_n == 0) return ERR_OK;
     TRY(pays(a, c, e));
-    return headroom(a, c, e);
+    TRY(headroom(a, c, e));
+    /* answers of one token: none has a time behind it, nor a price */
+    for (size_t i = 0; i < c->result.best_n && q->traffic.outputs[q->traffic.n - 1] <= 1; i++) {
+        c->result.best[i].point.tpot_s = c->result.best[i].point.tpot_mean_s = (double)NAN;
+        c->result.best[i].cost.usd_per_mtok_out = (double)NAN;
+    }
+    return ERR_OK;
 }

@@ -286,13 +286,13 @@ enum err_code report_method(struct report *r, struct err *e)
 {
     const struct planner_request *q = &r->c->request;
     report_section(r->o, "method", "Method and errors");
-    paragraph(
-        r->o, "",
-        arena_printf(r->arena,
-                     "%zu candidates (device, precision, layout, copies, limits of a step) were judged, %zu of them "
-                     "solved; the others by bounds that no engine beats: memory, one decode step and one prompt "
-                     "alone, flops and bytes of all requests.",
-                     r->c->result.candidates, r->c->result.solved));
+    paragraph(r->o, "",
+              arena_printf(r->arena,
+                           "%zu candidate%s judged (device, precision, layout, copies, limits of a step), %zu of them "
+                           "solved; the others by bounds that no engine beats: memory, one decode step and one prompt "
+                           "alone, flops and bytes of all requests.",
+                           r->c->result.candidates, r->c->result.candidates == 1 ? " was" : "s were",
+                           r->c->result.solved));
     if (q->fidelity != PLANNER_CALIBRATED)
         paragraph(r->o, "warn", "Times are floors: there is no band, and no promise follows from them.");
     else

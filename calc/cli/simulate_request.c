@@ -445,7 +445,7 @@ static enum err_code open_pool(struct arena *a, struct simulate_case *c, struct 
     const struct estimate_engine *g = &c->of.engine;
     s->block_tokens = c->request.block_tokens * c->of.layout.dcp;
     if (!c->request.engine) return open_ideal(a, c, e);
-    if (g->refusal[0]) return err_set(e, ERR_NO, "the engine does not start: it %s", g->refusal);
+    if (g->refusal[0]) return err_set(e, ERR_NO, "the engine %s", g->refusal); /* "refuses to start: ..." */
     c->pool_bytes = g->pool.pool_bytes;
     s->block_tokens = g->pool.block_tokens;
     s->blocks = g->pages ? g->pool.tokens / s->block_tokens : g->pool.blocks;
