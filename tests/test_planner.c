@@ -1191,6 +1191,34 @@ static void test_bulk(void **state)
     arena_close(a);
 }
 
+/* A square wave by hand: 30 requests/s for 50 s, 10 for the next; 1.1 * 20 are served, 8 more each second wait, 100 of
+ * them beside the 64 that are held when 164/8 = 20.5 s are over: of the first 50 s those until the end are late, and of
+ * the others until the 400 - 164 too many are gone, 12 a second, 19.7 s. */
+static void test_floods(void **state)
+{
+    enum { BINS = 1000 };
+    double requests[BINS];
+    struct planner_request q = {.traffic = {.rate_per_s = 20}, .ttft = {100 / 22., .5}};
+    struct planner_plan x = {.layout = {.replicas = 2, .dp = 1}, .seqs = 32, .point = {.saturation_per_s = 10}};
+    (void)state;
+    for (size_t i = 0; i < BINS; i++) requests[i] = i < BINS / 2 ? 3 : 1; /* of .1 s */
+    assert_false(planner_floods(&q, &x));
+    q.flow = (struct planner_flow){.requests = requests, .n = BINS, .bin_s = .1, .rate_per_s = 20};
+    const double late = (30 * (50 - 20.5) + 10 * (400 - 164) / 12.) / 2000;
+    q.ttft.frac = 1 - late - .005;
+    assert_false(planner_floods(&q, &x));
+    q.ttft.frac = 1 - late + .005;
+    assert_true(planner_floods(&q, &x));
+    x.prefill = 1;
+    assert_false(planner_floods(&q, &x));
+    x.prefill = 0;
+    q.traffic.rate_per_s = 10; /* the same, half as close */
+    assert_false(planner_floods(&q, &x));
+    q.ttft.s = (double)NAN;
+    q.traffic.rate_per_s = 20;
+    assert_false(planner_floods(&q, &x));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1199,6 +1227,7 @@ int main(void)
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_stages),
         cmocka_unit_test(test_simulated),
+        cmocka_unit_test(test_floods),
         cmocka_unit_test(test_found),
         cmocka_unit_test(test_drain),
         cmocka_unit_test(test_headroom),

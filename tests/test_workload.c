@@ -419,7 +419,7 @@ static void test_watched(void **state)
     assert_int_equal(workload_read_watched(a, path, look, &all, &w, &e), ERR_OK);
     assert_int_equal(w.n, LINES);
     assert_true(all.calls == LINES / 4096 && all.all == (size_t)size);
-    assert_int_equal(workload_read_watched(a, path, look, &few, &w, &e), ERR_NO);
+    assert_int_equal(workload_read_watched(a, path, look, &few, &w, &e), ERR_STOPPED);
     assert_int_equal(few.calls, 2);
     assert_non_null(strstr(e.text, "interrupted while it was read, at line 8192"));
     arena_close(a);
@@ -444,13 +444,77 @@ static void test_large_file(void **state)
     arena_close(a);
 }
 
+/* A block that stands behind other ones is another block. */
+static void test_chains(void **state)
+{
+    static const char TEXT[] = "{\"timestamp\":0,\"input_length\":1500,\"output_length\":5,\"hash_ids\":[0,1,2]}\n"
+                               "{\"timestamp\":1,\"input_length\":1000,\"output_length\":5,\"hash_ids\":[0,9]}\n"
+                               "{\"timestamp\":2,\"input_length\":1500,\"output_length\":5,\"hash_ids\":[0,9,2]}\n"
+                               "{\"timestamp\":3,\"input_length\":1500,\"output_length\":5,\"hash_ids\":[0,1,2]}\n";
+    struct arena *a = arena_open();
+    struct workload w;
+    struct err e = {0};
+    uint64_t name[4][3] = {{0}};
+    (void)state;
+    assert_int_equal(workload_read_text(a, "t", TEXT, sizeof TEXT - 1, &w, &e), ERR_OK);
+    for (size_t i = 0; i < 4; i++)
+        for (int64_t k = 0; k < 3; k++) name[i][k] = workload_block_hash(&w, &w.request[i], 400, k);
+    assert_true(name[0][0] == name[1][0] && name[0][0] == name[2][0] && name[0][0] != 0);
+    for (int64_t k = 0; k < 3; k++) assert_true(name[0][k] == name[3][k]);
+    const uint64_t two = workload_block_hash(&w, &w.request[0], 500, 2),
+                   far = workload_block_hash(&w, &w.request[2], 500, 2);
+    assert_true(two != 0 && far != 0 && two != far);
+    assert_non_null(strstr(w.note, "1 name of blocks stands behind different ones"));
+    arena_close(a);
+}
+
+static void test_dates(void **state)
+{
+    static const char TITLE[] = "TIMESTAMP,ContextTokens,GeneratedTokens\n";
+    static const struct {
+        const char *day;
+        bool is;
+    } DAYS[] = {{"2023-02-30", false}, {"2023-02-29", false}, {"2024-02-29", true}, {"1900-02-29", false},
+                {"2000-02-29", true},  {"2023-04-31", false}, {"2023-12-31", true}};
+    struct arena *a = arena_open();
+    (void)state;
+    for (size_t i = 0; i < sizeof DAYS / sizeof *DAYS; i++) {
+        char text[160];
+        struct workload w;
+        struct err e = {0};
+        (void)snprintf(text, sizeof text, "%s%s 18:17:03.97,37,11\n", TITLE, DAYS[i].day);
+        const enum err_code code = workload_read_text(a, "t", text, strlen(text), &w, &e);
+        assert_int_equal(code, DAYS[i].is ? ERR_OK : ERR_INPUT);
+    }
+    arena_close(a);
+}
+
+/* Requests without times: a rate that is asked, their order kept. */
+static void test_drawn_arrivals(void **state)
+{
+    enum { N = 20011 };
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct workload w = {.n = N, .first_n = N, .request = arena_array(a, N, sizeof *w.request)};
+    (void)state;
+    for (size_t i = 0; i < N; i++) w.request[i].prompt_tokens = (int32_t)i + 1;
+    assert_int_equal(workload_draw_arrivals(&w, 37, 1, &e), ERR_OK);
+    assert_true(fabs(N / w.span_s / 37 - 1) < .03 && w.timed);
+    for (size_t i = 1; i < N; i++)
+        assert_true(w.request[i].arrival_s >= w.request[i - 1].arrival_s &&
+                    w.request[i].prompt_tokens == (int32_t)i + 1);
+    assert_true(fabs(workload_arrival_cv2(&w) - 1) < .05);
+    arena_close(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arrivals),  cmocka_unit_test(test_diurnal), cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_empirical), cmocka_unit_test(test_seed),    cmocka_unit_test(test_turns),
-        cmocka_unit_test(test_forms),     cmocka_unit_test(test_hashes),  cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_published), cmocka_unit_test(test_watched), cmocka_unit_test(test_large_file),
+        cmocka_unit_test(test_arrivals),       cmocka_unit_test(test_chains),  cmocka_unit_test(test_dates),
+        cmocka_unit_test(test_drawn_arrivals), cmocka_unit_test(test_diurnal), cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_empirical),      cmocka_unit_test(test_seed),    cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_forms),          cmocka_unit_test(test_hashes),  cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_published),      cmocka_unit_test(test_watched), cmocka_unit_test(test_large_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,15 +6,16 @@
 #define RIDGE_BASE_ERR_H
 
 enum err_code {
-    ERR_OK = 0,     /* answered */
-    ERR_NO = 1,     /* the answer is no: nothing fits, not equal, SLO impossible */
-    ERR_USAGE = 2,  /* the command line is wrong */
-    ERR_INPUT = 3,  /* an input file is wrong */
-    ERR_IO = 4,     /* the system refused to read or write */
-    ERR_RANGE = 5,  /* a number is outside what can be computed */
-    ERR_NOMEM = 6,  /* out of memory */
-    ERR_DEVICE = 7, /* no device, or it failed */
-    ERR_SKIP = 77,  /* skipped */
+    ERR_OK = 0,        /* answered */
+    ERR_NO = 1,        /* the answer is no: nothing fits, not equal, SLO impossible */
+    ERR_USAGE = 2,     /* the command line is wrong */
+    ERR_INPUT = 3,     /* an input file is wrong */
+    ERR_IO = 4,        /* the system refused to read or write */
+    ERR_RANGE = 5,     /* a number is outside what can be computed */
+    ERR_NOMEM = 6,     /* out of memory */
+    ERR_DEVICE = 7,    /* no device, or it failed */
+    ERR_SKIP = 77,     /* skipped */
+    ERR_STOPPED = 130, /* interrupted by a signal, as shells say of one that Ctrl-C ends */
 };
 
 struct err {

@@ -20,7 +20,8 @@ static void overview(struct out *o)
     out_str(o, "\n  ridge help COMMAND for its options, ridge --version.\n\n"
                "Units: times in ns, us, ms, s, min, h or d; GB is 1e9 bytes, GiB 2^30.\n\n"
                "Exit codes: 0 answered, 1 the answer is no, 2 usage, 3 bad input file,\n"
-               "4 input or output, 5 out of range, 6 memory, 7 device.\n");
+               "4 input or output, 5 out of range, 6 memory, 7 device,\n"
+               "130 interrupted.\n");
 }
 
 static void manual(struct out *o)

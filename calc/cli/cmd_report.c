@@ -12,7 +12,7 @@ static const struct option OPTIONS[] = {
      .kind = OPTION_TEXT,
      .value = "ENGINE",
      .group = "Output",
-     .help = "vllm, sglang or trtllm: only layouts that this engine can run"},
+     .help = "vllm, sglang or trtllm: the page has its command line alone (--server: whose layouts are planned)"},
     LAYOUT_TEXT("top", "N", NULL, "only the N best runners-up"),
     OPTION_FILE("output", 'o', "the page, complete or not at all (default: standard output)"),
     LAYOUT_TEXT("scenario", "FILE", NULL, "options from a JSON object, or from a result that ridge plan wrote as JSON"),

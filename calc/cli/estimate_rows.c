@@ -268,7 +268,7 @@ const char *estimate_fidelity_name(const struct estimate_request *q)
 /* What is not known of every layout. */
 static enum err_code check_layout(const struct estimate_request *q, const struct estimate_case *c, struct err *e)
 {
-    static const char HOW[] = "%s knows tensor parallelism in one node and copies, no other layout";
+    static const char HOW[] = "%s knows tensor parallelism in one node and copies, no other layout%s";
     const struct layout w = layout_whole(&c->layout);
     const bool near = w.pp == 1 && !w.sp && layout_nodes(&w, layout_group(&w)) == 1;
     struct layout whole = w; /* each rank with all of its cache */
@@ -284,8 +284,10 @@ static enum err_code check_layout(const struct estimate_request *q, const struct
     if (q->calibrated && !(near && (w.dp == 1 || q->mix_text || q->simulated)))
         return err_set(e, ERR_USAGE, "a calibrated time knows the ranks of one stage in one node%s",
                        near ? "; of several attention groups a mixed step (--mix)" : " and copies, no other layout");
-    if (q->drafting.draft && !layout_plain(&whole)) return err_set(e, ERR_USAGE, HOW, "speculation");
-    if (q->engine && !layout_plain(&whole)) return err_set(e, ERR_USAGE, HOW, "an engine's pool");
+    if (q->drafting.draft && !layout_plain(&whole)) return err_set(e, ERR_USAGE, HOW, "speculation", "");
+    if (q->engine && !layout_plain(&whole))
+        return err_set(e, ERR_USAGE, HOW, "an engine's pool",
+                       q->simulated ? ": --pool ideal, without limits of an engine such as --kv-cache-memory" : "");
     if (q->simulated && w.pp > 1)
         return err_set(e, ERR_USAGE,
                        "stages are simulated of tensor-parallel ranks in one node, without --ep, --attention-dp and "
@@ -293,7 +295,7 @@ static enum err_code check_layout(const struct estimate_request *q, const struct
     if ((q->mix_text || q->chunk) && w.pp > 1)
         return err_set(e, ERR_USAGE, "%s knows layouts of one stage, no --pp",
                        q->chunk ? "a prompt in pieces" : "a mixed step");
-    if (q->training.tokens > 0) return err_set(e, ERR_USAGE, HOW, "training");
+    if (q->training.tokens > 0) return err_set(e, ERR_USAGE, HOW, "training", "");
     return ERR_OK;
 }
 

@@ -104,8 +104,12 @@ struct plan_case {
     struct workload work;
     const char *arrivals, *prompt, *generate, *trace; /* as asked; NULL */
     double tokens_per_day;                            /* NAN: not asked */
-    const char *replaced; /* what of a scenario the trace stands instead of, a sentence; NULL */
-    bool uneven;          /* arrivals that are not Poisson's: the steady state knows nothing of their bursts */
+    double period_s, periods; /* of arrivals whose rate changes in time, and how many were drawn; 0 */
+    bool partly;              /* fewer than tell how often promises are kept */
+    bool drawn;               /* Poisson arrivals, of a trace without times */
+    int64_t simulations;      /* in full breadth, of this search */
+    const char *replaced;     /* what of a scenario the trace stands instead of, a sentence; NULL */
+    bool uneven;              /* arrivals that are not Poisson's: the steady state knows nothing of their bursts */
     struct offload_request offload;
     struct planner_drafting drafting;
     struct speculate_shape shape;  /* of drafting, where it is a tree */
@@ -162,6 +166,10 @@ enum { PLAN_SIMULATIONS = 192 }; /* in full breadth, of a search */
  */
 const char *plan_paper_miss(struct arena *a, const struct plan_case *c, const struct planner_plan *x);
 const char *plan_near_text(struct arena *a, const struct plan_case *c, const struct planner_plan *x);
+/* plan_kept -- "keeps its promises", or of which part of a pattern in time that is known. plan_refuted_text -- what a
+ * simulation found of a plan, beside what is on paper; NULL: no memory. */
+const char *plan_kept(struct arena *a, const struct plan_case *c);
+const char *plan_refuted_text(struct arena *a, const struct plan_case *c, const struct planner_refuted *x);
 void plan_near(struct arena *a, struct out *o, const struct plan_case *c, const char *prefix);
 void plan_shares(struct out *o, const struct plan_case *c, const char *prefix);
 const char *plan_headroom_how(struct arena *a, const struct plan_case *c);

@@ -1,4 +1,5 @@
 /* plan_doubts -- whose measurements a plan rests on, and what nobody has checked of it. */
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -89,12 +90,77 @@ static void say_gap(struct out *o, const char *prefix, const struct plan_case *c
             v->waiting_half, v->waiting_last);
 }
 
+const char *plan_kept(struct arena *a, const struct plan_case *c)
+{
+    char s[UNITS_TEXT_MAX];
+    if (!c->partly) return "keeps its promises";
+    const char *text = arena_printf(a, "no promise is broken in the %.2g periods of %s that were looked at", c->periods,
+                                    units_format_time(s, c->period_s));
+    return text ? text : "";
+}
+
+const char *plan_refuted_text(struct arena *a, const struct plan_case *c, const struct planner_refuted *x)
+{
+    const struct planner_request *q = &c->request;
+    const struct planner_verified *v = &x->verified;
+    const bool tpot = v->breaks == PLANNER_LATE_TPOT;
+    const struct planner_promise *p = tpot ? &q->tpot : &q->ttft;
+    char is[UNITS_TEXT_MAX], may[UNITS_TEXT_MAX], paper[UNITS_TEXT_MAX];
+    if (v->breaks == PLANNER_SATURATED)
+        return arena_printf(a,
+                            "simulated its queue grows: %zu waited when half of the requests had come, %zu at the end",
+                            v->waiting_half, v->waiting_last);
+    plan_times_apart(tpot ? v->tpot_s : v->ttft_s, p->s, is, may);
+    return arena_printf(a, "simulated %s %s %s > %s%s, on paper %s", tpot ? "TPOT" : "TTFT", plan_part(p), is, may,
+                        v->stopped ? " when so many were late that it was stopped" : "",
+                        units_format_time(paper, tpot ? x->plan.point.tpot_s : x->plan.point.ttft_s));
+}
+
+/* By how much a figure on paper is below its promise; 1: there is none. */
+static double below(double is_s, const struct planner_promise *p)
+{
+    return isnan(p->s) || isnan(is_s) ? 1 : 1 - is_s / p->s;
+}
+
+static void say_paper(struct out *o, const char *prefix, const struct plan_case *c)
+{
+    const struct planner_request *q = &c->request;
+    const struct planner_point *x = &c->result.best[0].point;
+    const double off = .25; /* MODEL.md "Steady state" */
+    const char *then = c->unverified ? "this plan is not simulated" : "--verify simulates them";
+    if (q->aim != PLANNER_SERVE) {
+        plan_say(o, prefix, "note: on paper, not simulated: %s", then);
+        return;
+    }
+    const double ttft = below(x->ttft_s, &q->ttft), tpot = below(x->tpot_s, &q->tpot);
+    const bool first = ttft < tpot;
+    const double least = first ? ttft : tpot;
+    if (least < 0 || least >= off)
+        plan_say(o, prefix, "note: percentiles are on paper, not simulated, and may be low near saturation: %s", then);
+    else
+        plan_say(
+            o, prefix,
+            "warning: percentiles are on paper, not simulated, and may be a quarter too low; %s %s is %.2g %% below "
+            "its promise: %s",
+            first ? "TTFT" : "TPOT", plan_part(first ? &q->ttft : &q->tpot), 100 * least, then);
+}
+
 void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, const char *prefix)
 {
     const struct planner_plan *x = &c->result.best[0];
     const struct planner_confirmed *k = &c->confirmed;
     char money[UNITS_TEXT_MAX];
     say_gap(o, prefix, c);
+    if (c->drawn) plan_say(o, prefix, "note: the trace has no times: Poisson arrivals at --rate");
+    if (c->partly && c->verified.n)
+        plan_say(
+            o, prefix,
+            "warning: %zu requests, the most that are simulated, are %.2g periods of %s: whether promises are kept "
+            "beyond them is not known",
+            c->work.n, c->periods, units_format_time(money, c->period_s));
+    if (k->flooded)
+        plan_say(o, prefix, "%zu plan%s that cost no more keep every promise at the mean rate and not at its heights",
+                 k->flooded, k->flooded == 1 ? "" : "s");
     if (c->refuted)
         plan_say(o, prefix, "%lld plan%s that cost no more kept every promise on paper and not when simulated",
                  (long long)c->refuted, c->refuted == 1 ? "" : "s");
@@ -105,24 +171,19 @@ void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, cons
     if (k->near_cut)
         plan_say(o, prefix,
                  "of plans that miss on paper behind %d simulations only the nearest of each cost was simulated",
-                 PLAN_SIMULATIONS / 3);
+                 (int)(c->simulations / 3));
     if (k->cut)
         plan_say(o, prefix,
                  "the search was cut: behind %d simulations only the best plan of each cost was simulated, so a "
                  "cheaper one may be missed",
-                 PLAN_SIMULATIONS);
+                 (int)c->simulations);
     if (k->unsimulated) {
         const char *layout = plan_layout_words(a, &k->cheaper.layout);
         plan_say(o, prefix, "cheaper on paper and not simulated: %lld x %s, %s: %s/h", (long long)k->cheaper.gpus,
                  c->device[k->cheaper.device].hw->key, layout ? layout : "",
                  plan_money(money, k->cheaper.cost.usd_per_h));
     }
-    if (c->verified.n == 0)
-        plan_say(o, prefix,
-                 c->request.aim == PLANNER_SERVE
-                     ? "note: percentiles are on paper, not simulated, and may be low near saturation: %s"
-                     : "note: on paper, not simulated: %s",
-                 c->unverified ? "this plan is not simulated" : "--verify simulates them");
+    if (c->verified.n == 0) say_paper(o, prefix, c);
     plan_near(a, o, c, prefix);
     if (c->unverified) plan_say(o, prefix, "not simulated: %s", c->unverified);
     plan_shares(o, c, prefix);

@@ -87,6 +87,8 @@ enum err_code plan_emit(struct arena *a, const struct plan_case *c, struct out *
                  c->request.p90 ? ", at P90 of their band" : "");
     else
         plan_say(o, "# ", "times are floors: not a promise, servers are 2-4x slower");
+    if (c->draft && x->gamma == 0)
+        plan_say(o, "# ", "no draft: beside %.60s nothing keeps the promises for less", c->draft);
     TRY(plan_transfers(a, o, "# ", c, (int)x->device, e));
     plan_doubts(a, o, c, "# ");
     out_str(o, command);
@@ -130,6 +132,26 @@ static enum err_code too_late(const char *what, double promised_s, double value_
                    where, what, is, may, units_format_time(least, floor_s), by);
 }
 
+/* The nearest with its figures, of those that a simulation said no to. */
+static enum err_code refuted(const struct plan_case *c, struct err *e)
+{
+    const struct planner_refuted *x = &c->confirmed.near[0];
+    struct arena *own = c->confirmed.near_n > 0 ? arena_open() : NULL;
+    const char *why = own ? plan_refuted_text(own, c, x) : NULL,
+               *layout = own ? plan_layout_words(own, &x->plan.layout) : NULL;
+    enum err_code code =
+        err_set(e, ERR_NO, "no plan: what keeps every promise on paper does not when it is simulated (%lld plan%s)",
+                (long long)c->refuted, c->refuted == 1 ? "" : "s");
+    if (why && layout)
+        code = err_set(e, ERR_NO,
+                       "no plan: what keeps every promise on paper does not when it is simulated (%lld plan%s); the "
+                       "nearest, %lld x %s, %s: %s",
+                       (long long)c->refuted, c->refuted == 1 ? "" : "s", (long long)x->plan.gpus,
+                       c->device[x->plan.device].hw->key, layout, why);
+    arena_close(own);
+    return code;
+}
+
 static enum err_code forbidden(const struct plan_case *c, struct err *e)
 {
     static const enum planner_verdict FIRST[] = {PLANNER_LATE_TPOT, PLANNER_LATE_TTFT, PLANNER_LATE_JOB,
@@ -141,10 +163,11 @@ static enum err_code forbidden(const struct plan_case *c, struct err *e)
     for (size_t i = 0; !x && i < sizeof FIRST / sizeof *FIRST; i++) x = nearest(c, FIRST[i]);
     if (x && x->verdict == PLANNER_SLOW_TPOT && count_of(c, PLANNER_SLOW_TTFT) > count_of(c, PLANNER_SLOW_TPOT))
         x = nearest(c, PLANNER_SLOW_TTFT);
-    if (c->refuted)
+    if (c->refuted) return refuted(c, e);
+    if (c->confirmed.flooded)
         return err_set(e, ERR_NO,
-                       "no plan: what keeps every promise on paper does not when it is simulated (%lld plans)",
-                       (long long)c->refuted);
+                       "no plan: what keeps every promise at the mean rate does not at its heights (%zu plans)",
+                       c->confirmed.flooded);
     if (!x) return err_set(e, ERR_NO, "no plan: no layout of so many GPUs has those numbers");
     (void)snprintf(where, sizeof where, "%lld x %s", (long long)x->gpus, c->device[x->device].hw->key);
     switch (x->verdict) {

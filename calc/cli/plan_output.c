@@ -13,6 +13,7 @@ struct plan_row {
         *price_date, *draft;
     bool simulated;
     double simulated_ttft_s, simulated_tpot_s;
+    double simulated_periods;
     int64_t simulated_requests;
     int64_t draft_tokens, prefill_replicas;
     double move_s_mean;
@@ -81,6 +82,8 @@ static const struct column COLUMNS[] = {
     ROW(simulated_ttft_s, REAL, SECONDS, 0, "sim. TTFT", "ttft_s of the simulated requests; ttft_s is on paper"),
     ROW(simulated_tpot_s, REAL, SECONDS, 0, "sim. TPOT", "tpot_s of the simulated requests; tpot_s is on paper"),
     ROW(simulated_requests, INT, COUNT, 0, "sim. requests", "that were answered in the simulation"),
+    ROW(simulated_periods, REAL, NONE, 0, "sim. periods",
+        "of arrivals whose rate changes in time (--arrivals diurnal, bursty), that were simulated"),
     ROW(price_source, STRING, NONE, 0, "price", "whose price"),
     ROW(price_date, STRING, NONE, 0, "date", "of it"),
     ROW(why, STRING, NONE, 0, "why not", "what is missing, too slow or does not divide"),
@@ -160,7 +163,9 @@ const char *plan_reason(struct arena *a, const struct plan_case *c, const struct
         return arena_printf(a, "saturates at %.4g requests/s, %.3g %% below those that come%s",
                             x->point.saturation_per_s * (double)x->layout.replicas,
                             100 * (1 - x->point.saturation_per_s / x->rate_per_s), limits);
-    case PLANNER_DEARER: return "costs more than a plan that keeps every promise";
+    case PLANNER_DEARER:
+        return c->result.best_n > 0 ? "costs more than a plan that keeps every promise"
+                                    : "costs more than a plan that keeps every promise on paper";
     case PLANNER_MEETS: return plan_paper_miss(a, c, x);
     case PLANNER_VERDICTS: break;
     }
@@ -210,14 +215,16 @@ static enum err_code fill(struct arena *a, const struct plan_case *c, const stru
                            .saturation_per_s = solved ? x->point.saturation_per_s * copies : unknown,
                            .simulated_ttft_s = unknown,
                            .simulated_tpot_s = unknown,
+                           .simulated_periods = unknown,
                            .simulated_requests = TABLE_INT_UNKNOWN};
+    const bool follows = q->traffic.outputs[q->traffic.n - 1] > 1; /* tokens behind a first one */
     r->usd_per_mtok_in = steady ? x->cost.usd_per_mtok_in : unknown;
-    r->usd_per_mtok_out = steady ? x->cost.usd_per_mtok_out : unknown;
+    r->usd_per_mtok_out = steady && follows ? x->cost.usd_per_mtok_out : unknown;
     r->usd_per_mtok = steady ? x->cost.usd_per_mtok : unknown;
     r->ttft_s = steady && q->aim == PLANNER_SERVE ? x->point.ttft_s : unknown;
-    r->tpot_s = steady && q->aim == PLANNER_SERVE ? x->point.tpot_s : unknown;
+    r->tpot_s = steady && follows && q->aim == PLANNER_SERVE ? x->point.tpot_s : unknown;
     r->ttft_mean_s = steady && q->aim == PLANNER_SERVE ? x->point.ttft_mean_s : unknown;
-    r->tpot_mean_s = steady ? x->point.tpot_mean_s : unknown;
+    r->tpot_mean_s = steady && follows ? x->point.tpot_mean_s : unknown;
     r->batch = steady ? x->point.batch : unknown;
     r->load_frac = solved ? q->traffic.rate_per_s / r->saturation_per_s : unknown;
     r->busy_frac = steady ? x->point.busy_frac : unknown;
@@ -231,6 +238,21 @@ static enum err_code fill(struct arena *a, const struct plan_case *c, const stru
     r->usd = q->aim == PLANNER_JOB && solved ? r->usd_per_h * x->point.makespan_s / 3600 : unknown; /* not a unit */
     r->tail_s = q->aim == PLANNER_JOB && solved ? x->point.tail_s : unknown;
     return r->layout ? ERR_OK : err_nomem(e);
+}
+
+/* What a simulation said no to: as on paper, the verdict and the reason as simulated. */
+static enum err_code fill_refuted(struct arena *a, const struct plan_case *c, const struct planner_refuted *x,
+                                  struct plan_row *r, struct err *e)
+{
+    TRY(fill(a, c, &x->plan, 0, r, e));
+    r->verdict = planner_verdict_name(x->verified.breaks);
+    r->simulated = true;
+    r->simulated_requests = (int64_t)x->verified.finished;
+    r->simulated_ttft_s = x->verified.ttft_s;
+    r->simulated_tpot_s = x->verified.tpot_s;
+    r->simulated_periods = c->periods > 0 && !x->verified.stopped ? c->periods : (double)NAN;
+    r->why = plan_refuted_text(a, c, x);
+    return r->why ? ERR_OK : err_nomem(e);
 }
 
 /* -- text -- */
@@ -344,7 +366,7 @@ static enum err_code write_heading(struct arena *arena, struct out *o, const str
         const size_t at = strlen(devices);
         (void)snprintf(devices + at, sizeof devices - at, "%s%s", d ? ", " : "", c->device[d].hw->key);
     }
-    put_line(o, "%zu candidates on %s", c->result.candidates, devices);
+    put_line(o, "%zu candidate%s on %s", c->result.candidates, c->result.candidates == 1 ? "" : "s", devices);
     return ERR_OK;
 }
 
@@ -432,12 +454,12 @@ static void write_draft(struct out *o, const struct plan_case *c)
 static void write_tokens(struct out *o, const struct planner_plan *x)
 {
     char s[UNITS_TEXT_MAX], t[UNITS_TEXT_MAX], price[160] = "", power[200] = "";
-    const bool priced = !isnan(x->cost.usd_per_mtok_in) && !isnan(x->cost.usd_per_mtok_out);
+    const bool priced = !isnan(x->cost.usd_per_mtok_in), out = !isnan(x->cost.usd_per_mtok_out);
     const bool powered = !isnan(x->cost.joule_per_tok);
     if (priced)
-        (void)snprintf(price, sizeof price, "per million tokens: %s in, %s out, split by time%s",
-                       plan_money(s, x->cost.usd_per_mtok_in), plan_money(t, x->cost.usd_per_mtok_out),
-                       powered ? "; " : "");
+        (void)snprintf(price, sizeof price, "per million tokens: %s in%s%s%s%s", plan_money(s, x->cost.usd_per_mtok_in),
+                       out ? ", " : "", out ? plan_money(t, x->cost.usd_per_mtok_out) : "",
+                       out ? " out, split by time" : "", powered ? "; " : "");
     if (powered)
         (void)snprintf(power, sizeof power,
                        "%.3g J a token out (%s; assumed: full power in prefill, 0.6 of it in decode, 0.15 idle; GPUs "
@@ -463,13 +485,15 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
              (long long)x->step_tokens, x->layout.dp > 1 ? ", of each attention group" : "");
     write_draft(o, c);
     if (q->aim == PLANNER_SERVE && c->verified.n)
-        put_line(o, "simulated, %zu requests: TTFT %s, TPOT %s: keeps its promises", c->verified.n,
-                 units_format_time(s, c->verified.ttft_s), units_format_time(t, c->verified.tpot_s));
+        put_line(o, "simulated, %zu requests: TTFT %s, TPOT %s: %s", c->verified.n,
+                 units_format_time(s, c->verified.ttft_s), units_format_time(t, c->verified.tpot_s), plan_kept(a, c));
     if (q->prefix_cache && c->verified.n)
-        put_line(o,
-                 "of the prompts' tokens %.1f %% were found in the caches, %.1f %% at the host; an endless cache would "
-                 "find %.1f %%, which is what is on paper",
-                 100 * c->verified.cached_frac, 100 * c->verified.loaded_frac, 100 * q->traffic.found_frac);
+        put_line(
+            o,
+            "%sof the prompts' tokens %.1f %% were found in caches, of these %.1f points at the host; on paper it is "
+            "%.1f %%, what an endless cache finds",
+            option_given(c->options, "prefix-cache") ? "" : "--kv-offloading-size caches prefixes: ",
+            100 * c->verified.cached_frac, 100 * c->verified.loaded_frac, 100 * q->traffic.found_frac);
     if (c->tierless.n)
         put_line(o, "without the cache at the host %.1f %%: TTFT %s, TPOT %s%s", 100 * c->tierless.cached_frac,
                  units_format_time(s, c->tierless.ttft_s), units_format_time(t, c->tierless.tpot_s),
@@ -521,6 +545,23 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
                  f->weights ? "weights" : "", f->weights && f->kv ? " and " : "", f->kv ? "cache" : "");
 }
 
+/* What kept every promise on paper and not when it was simulated, where nothing did. */
+static void write_refuted(struct arena *a, struct out *o, const struct plan_case *c)
+{
+    const struct planner_confirmed *k = &c->confirmed;
+    char s[UNITS_TEXT_MAX];
+    if (c->result.best_n > 0 || k->near_n == 0) return;
+    out_str(o, "\nrefuted when simulated: the nearest\n");
+    for (size_t i = 0; i < k->near_n; i++) {
+        const struct planner_plan *x = &k->near[i].plan;
+        const struct planner_format *f = &c->format[x->format];
+        const char *why = plan_refuted_text(a, c, &k->near[i]), *layout = plan_layout_words(a, &x->layout);
+        put_line(o, "%lld x %s, %s%s%s%s%s, %s/h: %s", (long long)x->gpus, c->device[x->device].hw->key,
+                 layout ? layout : "", f->weights ? " weights " : "", f->weights ? f->weights : "", f->kv ? " KV " : "",
+                 f->kv ? f->kv : "", plan_money(s, x->cost.usd_per_h), why ? why : "");
+    }
+}
+
 /* The nearest of each kind on each device. */
 static void write_reasons(struct arena *a, struct out *o, const struct plan_case *c)
 {
@@ -547,7 +588,8 @@ static void write_reasons(struct arena *a, struct out *o, const struct plan_case
         }
     for (size_t d = 0; d < c->request.devices_n; d++)
         if (c->result.tally[d][PLANNER_DEARER].n)
-            put_line(o, "dearer than a plan that keeps every promise, %s: %zu", c->device[d].hw->key,
+            put_line(o, "dearer than a plan that keeps every promise%s, %s: %zu",
+                     c->result.best_n > 0 ? "" : " on paper, and not looked at", c->device[d].hw->key,
                      c->result.tally[d][PLANNER_DEARER].n);
 }
 
@@ -559,7 +601,7 @@ enum err_code plan_write(struct arena *a, const struct plan_case *c, enum table_
     const char *keys = option_get(c->options, "columns");
     size_t n = c->result.best_n, at = 0;
     if (c->top > 0 && (size_t)c->top < n) n = (size_t)c->top;
-    struct plan_row *rows = arena_array(a, n + q->devices_n * PLANNER_VERDICTS + 1, sizeof *rows);
+    struct plan_row *rows = arena_array(a, n + q->devices_n * PLANNER_VERDICTS + PLANNER_REFUTED_MAX + 1, sizeof *rows);
     if (!rows) return err_nomem(e);
     for (; at < n; at++) TRY(fill(a, c, &c->result.best[at], 0, &rows[at], e));
     if (n > 0 && c->verified.n > 0) { /* the others are what they are on paper */
@@ -569,6 +611,11 @@ enum err_code plan_write(struct arena *a, const struct plan_case *c, enum table_
             rows[0].simulated_ttft_s = c->verified.ttft_s;
             rows[0].simulated_tpot_s = c->verified.tpot_s;
         }
+    }
+    if (n > 0 && c->verified.n > 0 && c->periods > 0) rows[0].simulated_periods = c->periods;
+    for (size_t i = 0; !text && n == 0 && i < c->confirmed.near_n; i++) {
+        TRY(fill_refuted(a, c, &c->confirmed.near[i], &rows[at], e));
+        at++;
     }
     /* without its verdict a row that fails would read as an answer */
     const bool told = !text && (!keys || strstr(keys, "verdict") != NULL);
@@ -587,12 +634,13 @@ enum err_code plan_write(struct arena *a, const struct plan_case *c, enum table_
                       .tool = commands_tool(),
                       .scenario_json = option_scenario_json(a, c->options)};
     if (q->pools && !keys && text)
-        keys = c->draft
-                   ? "hardware,gpus,layout,prefill_replicas,draft_tokens,weights,kv,usd_per_h,ttft_s,tpot_s,load_frac"
-                   : "hardware,gpus,layout,prefill_replicas,weights,kv,usd_per_h,ttft_s,tpot_s,load_frac";
+        keys =
+            c->draft
+                ? "hardware,gpus,layout,prefill_replicas,draft_tokens,weights,kv,usd_per_h,ttft_s,tpot_s,load_frac"
+                : "hardware,gpus,layout,prefill_replicas,weights,kv,usd_per_h,usd_per_mtok_in,usd_per_mtok_out,ttft_s,"
+                  "tpot_s";
     if (q->aim == PLANNER_SERVE && c->draft && !keys && text)
-        keys = "hardware,gpus,layout,weights,kv,draft_tokens,usd_per_h,usd_per_mtok_in,usd_per_mtok_out,ttft_s,tpot_s,"
-               "load_frac";
+        keys = "hardware,gpus,layout,weights,kv,draft_tokens,usd_per_h,usd_per_mtok_in,usd_per_mtok_out,ttft_s,tpot_s";
     if (q->aim == PLANNER_JOB && !keys && text)
         keys = "hardware,gpus,layout,weights,kv,usd_per_h,usd,makespan_s,tail_s";
     if (q->aim == PLANNER_DAILY && !keys && text)
@@ -606,6 +654,7 @@ enum err_code plan_write(struct arena *a, const struct plan_case *c, enum table_
                    c->uneven ? ", on paper: arrivals without bursts" : "");
         TRY(table_write(&t, format, o, e));
     }
+    write_refuted(a, o, c);
     write_reasons(a, o, c);
     return ERR_OK;
 }

@@ -14,7 +14,7 @@
 #include "calc/model/stored.h"
 #include "calc/model/whatif.h"
 
-enum { DRAWN = 4096, LENGTH_STEP = 256 };
+enum { DRAWN = 4096, LENGTH_STEP = 256, DRAWN_MOST = 1 << 21, OF_LENGTHS = 1 << 14, BURSTS = 32, BINS = 4096 };
 
 static const char DEVICES[] = "h100-sxm,h200-sxm,l40s", SERVER[] = "vllm";
 
@@ -80,6 +80,9 @@ static enum err_code promise(const struct option_values *v, const char *name, st
     if (time == text && strchr(text, '='))
         return err_set(e, ERR_USAGE, "--%s: p50=, p90=, p95= or p99= and a time", name);
     if (units_parse_time(time, &out->s, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
+    const double longest_s = 1e9; /* thirty years; not a unit */
+    if (out->s > longest_s)
+        return err_set(e, ERR_USAGE, "--%s: '%.40s' is no promise: wanted a time below thirty years", name, time);
     return out->s > 0 ? ERR_OK : err_set(e, ERR_USAGE, "--%s: '%s' is no promise: wanted a time above 0", name, time);
 }
 
@@ -115,6 +118,57 @@ static enum err_code open_trace(struct arena *a, const struct option_values *v, 
     return trace_read(a, c->trace, &c->work, e);
 }
 
+/* Whole periods of a rate that changes in time, one at least, of bursts many, as far as so many requests go. */
+static void whole_periods(const struct plan_case *c, struct workload_spec *s)
+{
+    const double least = s->arrival == WORKLOAD_BURSTY ? BURSTS : 1;
+    const double each = s->rate_per_s * workload_period_s(s); /* requests of a period */
+    if (c->request.aim != PLANNER_SERVE || !(each > 0)) return;
+    const double n = ceil(each * fmax(least, ceil(DRAWN / each)));
+    s->requests = n > DRAWN_MOST ? DRAWN_MOST : (int64_t)n;
+}
+
+/* What comes when: of a sine a whole period whatever was drawn, of bursts those that were. */
+static enum err_code open_flow(struct arena *a, struct plan_case *c, const struct workload_spec *s, struct err *e)
+{
+    struct planner_flow *f = &c->request.flow;
+    const double period_s = workload_period_s(s);
+    if (c->request.aim != PLANNER_SERVE || !(period_s > 0)) return ERR_OK;
+    double *requests = arena_array(a, BINS, sizeof *requests);
+    if (!requests) return err_nomem(e);
+    c->period_s = period_s;
+    c->periods = c->work.span_s / period_s;
+    const bool sine = s->arrival == WORKLOAD_DIURNAL;
+    *f = (struct planner_flow){.requests = requests, .n = BINS, .rate_per_s = s->rate_per_s};
+    f->bin_s = (sine ? period_s : c->work.span_s) / BINS;
+    const double mean = s->rate_per_s * f->bin_s, turn = 2 * acos(-1) / BINS, half = .5;
+    for (size_t i = 0; i < BINS; i++)
+        requests[i] = sine ? mean * (1 + s->swing_frac * sin(turn * ((double)i + half))) : 0;
+    for (size_t i = 0; !sine && i < c->work.n; i++) {
+        const size_t bin = (size_t)(c->work.request[i].arrival_s / f->bin_s);
+        requests[bin < BINS ? bin : BINS - 1]++;
+    }
+    c->partly = c->periods < (sine ? .98 : .5 * BURSTS); /* of chance: less than a whole one, or few */
+    return ERR_OK;
+}
+
+/* Of made requests those that moments and quantiles are taken of; the longest is that of all. */
+static enum err_code made_traffic(struct arena *a, struct plan_case *c, double rate, struct err *e)
+{
+    struct workload part = c->work;
+    if (!c->trace && part.n > OF_LENGTHS) {
+        part.n = part.first_n = OF_LENGTHS;
+        part.span_s = part.request[part.n - 1].arrival_s;
+    }
+    TRY(planner_traffic_of(a, &part, rate, &c->request.traffic, e));
+    for (size_t i = part.n; i < c->work.n; i++) {
+        const struct workload_request *x = &c->work.request[i];
+        const int64_t all = (int64_t)x->prompt_tokens + x->output_tokens;
+        if (all > c->request.traffic.longest_tokens) c->request.traffic.longest_tokens = all;
+    }
+    return ERR_OK;
+}
+
 static enum err_code open_made(struct arena *a, const struct option_values *v, struct plan_case *c, double rate,
                                struct err *e)
 {
@@ -128,7 +182,9 @@ static enum err_code open_made(struct arena *a, const struct option_values *v, s
     if (workload_arrival_parse(c->arrivals, &s, e) != ERR_OK) return err_prepend(e, "--arrivals: ");
     if (workload_length_parse(a, c->prompt, &s.prompt, e) != ERR_OK) return err_prepend(e, "--prompt: ");
     if (workload_length_parse(a, c->generate, &s.output, e) != ERR_OK) return err_prepend(e, "--generate: ");
-    return workload_make(a, &s, &c->work, e);
+    whole_periods(c, &s);
+    TRY(workload_make(a, &s, &c->work, e));
+    return open_flow(a, c, &s, e);
 }
 
 static enum err_code open_job(const struct option_values *v, struct planner_request *q, struct err *e)
@@ -207,9 +263,16 @@ static enum err_code open_traffic(struct arena *a, const struct option_values *v
         TRY(open_job(v, q, e));
         rate = q->requests / q->deadline_s;
     }
+    if (c->trace && q->aim != PLANNER_JOB && !(c->work.span_s > 0)) {
+        const double each = q->aim == PLANNER_DAILY ? 1 : rate;
+        if (isnan(each))
+            return err_set(e, ERR_USAGE, "the trace has no times of its own: how many requests a second? --rate R");
+        TRY(workload_draw_arrivals(&c->work, each, 1, e));
+        c->drawn = true;
+    }
     TRY(open_prefixes(v, c, e));
     TRY(q->prefix_cache ? planner_traffic_cached(a, &c->work, rate, 16, &q->traffic, e) /* vLLM's block */
-                        : planner_traffic_of(a, &c->work, q->aim == PLANNER_DAILY ? 1 : rate, &q->traffic, e));
+                        : made_traffic(a, c, q->aim == PLANNER_DAILY ? 1 : rate, e));
     if (q->aim == PLANNER_DAILY) q->traffic.rate_per_s = c->tokens_per_day / day_s / q->traffic.output_tokens;
     return ERR_OK;
 }
@@ -539,7 +602,10 @@ static enum err_code verify(struct arena *a, struct plan_case *c, struct err *e)
     struct planner_result *r = &c->result;
     struct progress bar;
     struct interrupt held;
-    const struct planner_watch watch = {.show = show, .closure = &bar, .most = PLAN_SIMULATIONS};
+    enum { LEAST = 8 };
+    const int64_t fit = PLAN_SIMULATIONS * (int64_t)DRAWN * 4 / (int64_t)c->work.n; /* as long in all, of long runs */
+    c->simulations = fit < LEAST ? LEAST : fit < PLAN_SIMULATIONS ? fit : PLAN_SIMULATIONS;
+    const struct planner_watch watch = {.show = show, .closure = &bar, .most = (size_t)c->simulations};
     interrupt_hold(&held, false);
     progress_start(&bar, "requests of a plan simulated");
     const enum err_code code = c->request.aim == PLANNER_SERVE
@@ -551,7 +617,8 @@ static enum err_code verify(struct arena *a, struct plan_case *c, struct err *e)
     c->verified = c->confirmed.verified;
     c->refuted = (int64_t)c->confirmed.refuted;
     if (c->confirmed.interrupted)
-        return err_set(e, ERR_NO, "interrupted: %zu plans were simulated and refuted, and nothing is known of the rest",
+        return err_set(e, ERR_STOPPED,
+                       "interrupted: %zu plans were simulated and refuted, and nothing is known of the rest",
                        c->confirmed.refuted);
     if (r->best_n > 0) c->unverified = planner_verifies(&r->best[0]);
     if (c->confirmed.found && c->request.tier_bytes > 0) {
@@ -629,11 +696,11 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
                        c->trace ? "of the trace: leave its longer requests out" : "lengths end with ',max=N'");
     /* a report shows the simulation, so what it recommends has passed it */
     const bool report = strcmp(v->command->name, "report") == 0;
-    c->uneven = q->aim != PLANNER_JOB && (c->trace || strcmp(c->arrivals, "poisson") != 0);
+    c->uneven = q->aim != PLANNER_JOB && (c->trace ? !c->drawn : strcmp(c->arrivals, "poisson") != 0);
     /* pools of a cache that binds are some percent better on paper than simulated */
-    c->verify =
-        option_get(v, "verify") || q->prefix_cache || ((c->uneven || report || q->pools) && q->aim == PLANNER_SERVE);
-    for (size_t i = 0; c->has_emit && i < q->formats_n; i++) {
+    c->verify = option_get(v, "verify") || q->prefix_cache ||
+                ((c->uneven || c->trace || report || q->pools) && q->aim == PLANNER_SERVE);
+    for (size_t i = 0; c->has_emit && !report && i < q->formats_n; i++) {
         const struct layout one = layout_whole(NULL);
         const struct emit_plan p = {.layout = one, .kv = c->format[i].kv};
         const struct emit_plan drafted = {.layout = one,
@@ -655,5 +722,11 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
     if (!c->verify) TRY(near(a, c, e));
     if (c->result.best_n == 0) return ERR_OK;
     TRY(pays(a, c, e));
-    return headroom(a, c, e);
+    TRY(headroom(a, c, e));
+    /* answers of one token: none has a time behind it, nor a price */
+    for (size_t i = 0; i < c->result.best_n && q->traffic.outputs[q->traffic.n - 1] <= 1; i++) {
+        c->result.best[i].point.tpot_s = c->result.best[i].point.tpot_mean_s = (double)NAN;
+        c->result.best[i].cost.usd_per_mtok_out = (double)NAN;
+    }
+    return ERR_OK;
 }

@@ -227,7 +227,7 @@ static enum err_code run_there(int dir, const struct plot_source *files, size_t 
     struct child c = {.pid = -1};
     TRY(start_gnuplot(dir, script, before, &c, e));
     await_gnuplot(&c, before);
-    if (c.interrupted) return err_set(e, ERR_IO, "gnuplot: interrupted");
+    if (c.interrupted) return err_set(e, ERR_STOPPED, "gnuplot: interrupted");
     if (c.late) return err_set(e, ERR_IO, "gnuplot: not done in %d s", LIMIT_S);
     if (!WIFEXITED(c.status) || WEXITSTATUS(c.status) != 0 || !copy_result(dir, result, to)) return complain(&c, e);
     return out_check(to, e);

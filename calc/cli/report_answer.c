@@ -71,13 +71,12 @@ static void answer_simulation(struct report *r)
     if (r->unsimulated)
         paragraph(r->o, "", arena_printf(r->arena, "Not simulated request by request: %s.", r->unsimulated));
     else
-        paragraph(
-            r->o, v->keeps ? "" : "warn",
-            arena_printf(r->arena,
-                         "Simulated request by request, %zu of them: TTFT %s and TPOT %s at the parts promised; it "
-                         "%s.",
-                         v->n, units_format_time(s, v->ttft_s), units_format_time(t, v->tpot_s),
-                         v->keeps ? "keeps its promises" : "does NOT keep its promises"));
+        paragraph(r->o, v->keeps && !r->c->partly ? "" : "warn",
+                  arena_printf(r->arena,
+                               "Simulated request by request, %zu of them: TTFT %s and TPOT %s at the parts promised: "
+                               "%s.",
+                               v->n, units_format_time(s, v->ttft_s), units_format_time(t, v->tpot_s),
+                               v->keeps ? plan_kept(r->arena, r->c) : "it does NOT keep its promises"));
     const char *near = r->best && v->keeps ? plan_near_text(r->arena, r->c, r->best) : NULL;
     if (near && *near) paragraph(r->o, "", arena_printf(r->arena, "%s.", near));
     if (r->c->refuted)
@@ -90,7 +89,7 @@ static void answer_simulation(struct report *r)
                   arena_printf(r->arena,
                                "The search was cut: behind %d simulations only the best plan of each cost was "
                                "simulated, so a cheaper one may be missed.",
-                               PLAN_SIMULATIONS));
+                               (int)r->c->simulations));
     if (r->c->confirmed.unsimulated) {
         const struct planner_plan *x = &r->c->confirmed.cheaper;
         const char *layout = plan_layout_words(r->arena, &x->layout);
@@ -287,13 +286,13 @@ enum err_code report_method(struct report *r, struct err *e)
 {
     const struct planner_request *q = &r->c->request;
     report_section(r->o, "method", "Method and errors");
-    paragraph(
-        r->o, "",
-        arena_printf(r->arena,
-                     "%zu candidates (device, precision, layout, copies, limits of a step) were judged, %zu of them "
-                     "solved; the others by bounds that no engine beats: memory, one decode step and one prompt "
-                     "alone, flops and bytes of all requests.",
-                     r->c->result.candidates, r->c->result.solved));
+    paragraph(r->o, "",
+              arena_printf(r->arena,
+                           "%zu candidate%s judged (device, precision, layout, copies, limits of a step), %zu of them "
+                           "solved; the others by bounds that no engine beats: memory, one decode step and one prompt "
+                           "alone, flops and bytes of all requests.",
+                           r->c->result.candidates, r->c->result.candidates == 1 ? " was" : "s were",
+                           r->c->result.solved));
     if (q->fidelity != PLANNER_CALIBRATED)
         paragraph(r->o, "warn", "Times are floors: there is no band, and no promise follows from them.");
     else

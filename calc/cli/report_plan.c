@@ -135,6 +135,7 @@ static enum err_code commands(struct report *r, struct err *e)
     for (int i = 0; i < EMIT_ENGINES; i++) {
         const char *command = NULL;
         struct err why = {0};
+        if (r->c->has_emit && (int)r->c->emit != i) continue;
         const enum err_code code = plan_command(r->arena, r->c, r->best, (enum emit_engine)i, &command, &why);
         if (code == ERR_NOMEM) return err_nomem(e);
         out_printf(r->o, "<h3>%s</h3>\n", emit_name((enum emit_engine)i));

@@ -389,15 +389,20 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
         terms[ENGINE_TEXT], offered[OFFERED_TEXT];
     const struct estimate_case *of = &c->of;
     const struct layout w = layout_whole(&of->layout);
-    char spread[64] = "", shared[32] = "";
+    char spread[96] = "", shared[32] = "";
     if (w.dcp > 1) (void)snprintf(shared, sizeof shared, "DCP %lld, ", (long long)w.dcp);
     if (w.pp > 1) (void)snprintf(spread, sizeof spread, "PP %lld, ", (long long)w.pp);
-    if (w.dp > 1 || w.ep > 1)
-        (void)snprintf(spread, sizeof spread, "attention-DP %lld, EP %lld, ", (long long)w.dp, (long long)w.ep);
-    out_printf(o, "%s on %lld x %s, TP %lld, %s%s%lld replica%s\n",
-               text_clean(model, sizeof model, of->model.name, strlen(of->model.name)), (long long)of->gpus,
-               text_clean(device, sizeof device, of->hw.name, strlen(of->hw.name)), (long long)of->tp, shared, spread,
-               (long long)s->replicas, s->replicas == 1 ? "" : "s");
+    if (w.dp > 1 || w.ep > 1) {
+        char groups[48] = "";
+        if (w.dp > 1) (void)snprintf(groups, sizeof groups, "attention-DP %lld, ", (long long)w.dp);
+        (void)snprintf(spread, sizeof spread, "%sEP %lld, ", groups, (long long)w.ep);
+    }
+    char line[320];
+    (void)snprintf(line, sizeof line, "%s on %lld x %s, TP %lld, %s%s%lld replica%s",
+                   text_clean(model, sizeof model, of->model.name, strlen(of->model.name)), (long long)of->gpus,
+                   text_clean(device, sizeof device, of->hw.name, strlen(of->hw.name)), (long long)of->tp, shared,
+                   spread, (long long)s->replicas, s->replicas == 1 ? "" : "s");
+    option_wrap(o, line, 0, 2);
     simulate_put_line(o, "%s%s: %s of cache a GPU, %lld tokens a replica in blocks of %lld%s", c->memory,
                       c->request.engine ? ", pool by the engine's rule" : ", all that weights and activations leave",
                       units_format_bytes(b, c->pool_bytes), (long long)s->pool_tokens, (long long)s->block_tokens,

@@ -80,12 +80,15 @@ static enum err_code only_made(const struct option_values *v, struct err *e)
 }
 
 /* The same requests, closer together or further apart, so that so many come in a second. */
-static enum err_code scale_trace(const struct option_values *v, struct workload *w, struct err *e)
+static enum err_code scale_trace(struct arena *a, const struct option_values *v, struct workload *w, struct err *e)
 {
     double rate_per_s = 0;
-    TRY(real(v, "rate", 1e-6, 1e6, &rate_per_s, e)); /* not a unit */
-    if (!w->timed || !(w->span_s > 0) || w->first_n < 2)
-        return err_set(e, ERR_USAGE, "--rate: the trace has no times to be scaled");
+    TRY(real(v, "rate", 1e-6, 1e6, &rate_per_s, e));       /* not a unit */
+    if (!w->timed || !(w->span_s > 0) || w->first_n < 2) { /* of no times of its own: the order of lengths stays */
+        w->note = arena_printf(a, "%s%sthe trace has no times: Poisson arrivals at --rate", w->note ? w->note : "",
+                               w->note ? "; " : "");
+        return w->note ? workload_draw_arrivals(w, rate_per_s, 1, e) : err_nomem(e);
+    }
     const double factor = (double)(w->first_n - 1) / w->span_s / rate_per_s;
     for (size_t i = 0; i < w->n; i++) w->request[i].arrival_s *= factor;
     w->span_s *= factor;
@@ -158,7 +161,7 @@ static enum err_code open_trace(struct arena *a, const struct option_values *v, 
         c->work.n = c->work.first_n = (size_t)most;
         c->work.span_s = c->work.request[c->work.n - 1].arrival_s;
     }
-    return option_given(v, "rate") ? scale_trace(v, &c->work, e) : ERR_OK;
+    return option_given(v, "rate") ? scale_trace(a, v, &c->work, e) : ERR_OK;
 }
 
 static enum err_code open_work(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
@@ -442,7 +445,7 @@ static enum err_code open_pool(struct arena *a, struct simulate_case *c, struct 
     const struct estimate_engine *g = &c->of.engine;
     s->block_tokens = c->request.block_tokens * c->of.layout.dcp;
     if (!c->request.engine) return open_ideal(a, c, e);
-    if (g->refusal[0]) return err_set(e, ERR_NO, "the engine does not start: it %s", g->refusal);
+    if (g->refusal[0]) return err_set(e, ERR_NO, "the engine %s", g->refusal); /* "refuses to start: ..." */
     c->pool_bytes = g->pool.pool_bytes;
     s->block_tokens = g->pool.block_tokens;
     s->blocks = g->pages ? g->pool.tokens / s->block_tokens : g->pool.blocks;

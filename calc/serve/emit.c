@@ -112,8 +112,29 @@ __attribute__((format(printf, 2, 3))) static void word(struct lines *o, const ch
 
 static void comment(struct lines *o, const char *text)
 {
-    put(o, "# ");
-    put(o, text);
+    const bool lines = strchr(text, '\n') != NULL; /* broken already */
+    size_t at = 1;
+    put(o, "#");
+    while (*text && !lines) {
+        char word[128];
+        const size_t n = strcspn(text, " ");
+        if (at + 1 + n > LINE_MOST) {
+            put(o, "\n#  ");
+            at = 3;
+        }
+        (void)snprintf(word, sizeof word, " %.*s", (int)n, text);
+        put(o, n + 2 > sizeof word ? " " : word);
+        if (n + 2 > sizeof word) { /* a word that is longer than a line: as it is */
+            put(o, text);
+            break;
+        }
+        at += 1 + n;
+        text += n + strspn(text + n, " ");
+    }
+    if (lines) {
+        put(o, " ");
+        put(o, text);
+    }
     put(o, "\n");
 }
 

@@ -50,7 +50,8 @@ enum err_code engine_case_open_from(struct arena *a, const struct engine *engine
     const struct layout w = layout_whole(&u.layout);
     if (w.pp > 1 || w.sp || layout_nodes(&w, layout_group(&w)) > 1)
         return err_set(e, ERR_USAGE,
-                       "steps of a server are known of one stage in one node, norms not split over ranks");
+                       "steps of a server are known of one stage in one node, norms not split over ranks (ridge plan "
+                       "--verify takes stages by the ratio of floors)");
     *out = (struct engine_case){.engine = engine, .groups = (double)w.dp, .source = source};
     out->measured = engine_measured_on(engine, u.hw);
     u.fidelity = STEP_BOUND;

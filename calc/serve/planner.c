@@ -38,7 +38,7 @@ static enum err_code tell(const struct search *s, size_t i, size_t n, struct err
     const struct planner_request *q = s->p->q;
     if (!q->progress || q->progress(q->watching, s->part * EACH + (n ? i * EACH / n : 0), s->parts * EACH))
         return ERR_OK;
-    return err_set(e, ERR_NO, "interrupted: not all candidates were looked at, so nothing is known of the best");
+    return err_set(e, ERR_STOPPED, "interrupted: not all candidates were looked at, so nothing is known of the best");
 }
 
 static void count(struct search *s, size_t device, enum planner_verdict v, int64_t n)

@@ -89,7 +89,15 @@ struct planner_drafting {
     const struct speculate_shape *shape; /* a tree, judged whole; NULL: chains */
 };
 
+/* How many requests come in each of n equal stretches of time, at a mean rate; n 0: at one rate. */
+struct planner_flow {
+    const double *requests;
+    size_t n;
+    double bin_s, rate_per_s;
+};
+
 struct planner_request {
+    struct planner_flow flow;
     const struct planner_drafting *drafting; /* NULL: none */
     bool pools;                              /* also copies that prefill and others that decode */
     bool prefix_cache;                       /* of each copy, when it is simulated; traffic of planner_traffic_cached */
@@ -192,9 +200,9 @@ struct planner_result {
     const char *note;                                /* of calibrated times, a sentence; NULL */
 };
 
-/* planner_search -- Errors: ERR_NO progress said to stop; ERR_RANGE a number outside its domain; ERR_USAGE, ERR_INPUT a
- * device without a peak rate or of a kind that nothing measured is of; ERR_NOMEM. Cost: some microseconds for each
- * legal layout, some ten to a hundred for each solved candidate. */
+/* planner_search -- Errors: ERR_STOPPED progress said to stop; ERR_RANGE a number outside its domain; ERR_USAGE,
+ * ERR_INPUT a device without a peak rate or of a kind that nothing measured is of; ERR_NOMEM. Cost: some microseconds
+ * for each legal layout, some ten to a hundred for each solved candidate. */
 enum err_code planner_search(struct arena *a, const struct planner_request *q, struct planner_result *out,
                              struct err *e);
 
@@ -217,6 +225,12 @@ double planner_near_part(const struct planner_request *q, const struct planner_p
  * planner_search. Cost: a search over the GPUs that cost less. */
 enum err_code planner_near_cheapest(struct arena *a, const struct planner_request *q, double part_of_margin,
                                     double below_usd_per_h, struct planner_plan *out, bool *found, struct err *e);
+
+/* planner_floods -- whether a solved plan that takes the mean of a flow breaks the promise of TTFT at its heights: what
+ * comes beyond saturation waits, behind as many as a copy may hold, until less comes. A tenth more than the steady
+ * state's saturation is served, and no prompt takes time, so what floods here floods when it is simulated. False of two
+ * pools, and without a flow or a promise of TTFT. Cost: O(flow.n). Derivation: MODEL.md "Planner". */
+bool planner_floods(const struct planner_request *q, const struct planner_plan *plan);
 
 /* planner_order -- which of two plans is better: cheaper (a job: in all; fewer GPUs where a price is not known), with
  * `near` nearer to what is promised on paper, fewer GPUs, more that it can take, shorter TPOT, fewer copies, smaller

@@ -174,7 +174,10 @@ static enum err_code solve_cost(struct walk *k, struct cost at, struct err *e)
         if (planner_verifies(&plan)) continue;
         TRY(planner_solve(&k->p, x->unit, &plan, e));
         if (plan.verdict != PLANNER_MEETS) continue;
-        TRY(add(k, &plan, x->unit, e));
+        if (planner_floods(k->q, &plan))
+            k->out->flooded++;
+        else
+            TRY(add(k, &plan, x->unit, e));
     }
     for (size_t i = 0; i < k->options_n; i++) TRY(solve_pairs(k, i, at, e));
     return ERR_OK;
@@ -220,6 +223,55 @@ static bool cut(struct walk *k, size_t i)
 
 static void refute(struct walk *k, size_t i) { ++*(misses(&k->meets[i]) ? &k->out->near_refuted : &k->out->refuted); }
 
+/* Times of its promise; infinite where the queue grows. */
+static double over_of(const struct planner_request *q, const struct planner_verified *v)
+{
+    double over = 0;
+    if (v->breaks == PLANNER_SATURATED) return (double)INFINITY;
+    if (!isnan(q->ttft.s) && !isnan(v->ttft_s)) over = v->ttft_s / q->ttft.s;
+    if (!isnan(q->tpot.s) && !isnan(v->tpot_s)) over = fmax(over, v->tpot_s / q->tpot.s);
+    return over;
+}
+
+/* Among the nearest, one of each layout and precision. */
+static void remember(struct planner_confirmed *o, const struct planner_refuted *x)
+{
+    size_t to = 0;
+    for (size_t i = 0; i < o->near_n; i++) {
+        const struct planner_plan *p = &o->near[i].plan;
+        if (p->device != x->plan.device || p->format != x->plan.format || p->gamma != x->plan.gamma ||
+            p->prefill != x->plan.prefill || !same_layout(&p->layout, &x->plan.layout))
+            continue;
+        if (o->near[i].over <= x->over) return;
+        o->near_n--;
+        memmove(&o->near[i], &o->near[i + 1], (o->near_n - i) * sizeof *o->near);
+        break;
+    }
+    while (to < o->near_n && o->near[to].over <= x->over) to++;
+    if (to == PLANNER_REFUTED_MAX) return;
+    if (o->near_n < PLANNER_REFUTED_MAX) o->near_n++;
+    memmove(&o->near[to + 1], &o->near[to], (o->near_n - to - 1) * sizeof *o->near);
+    o->near[to] = *x;
+}
+
+/* Of the nearest that were stopped, all requests, so that their figures are whole; in order again. */
+static enum err_code complete(struct walk *k, struct err *e)
+{
+    enum { WHOLE = 3, SHORT = 1 << 16 };
+    struct planner_confirmed *o = k->out, sorted = {.near_n = 0};
+    for (size_t i = 0; i < o->near_n && i < WHOLE && k->work->n <= SHORT; i++) {
+        struct arena *own = arena_open();
+        if (!own) return err_nomem(e);
+        const enum err_code code = planner_verify(own, k->q, &o->near[i].plan, k->work, &o->near[i].verified, e);
+        arena_close(own);
+        TRY(code);
+        o->near[i].over = over_of(k->q, &o->near[i].verified);
+    }
+    for (size_t i = 0; i < o->near_n; i++) remember(&sorted, &o->near[i]);
+    memcpy(o->near, sorted.near, sizeof o->near);
+    return ERR_OK;
+}
+
 static enum err_code simulate_cost(struct walk *k, struct err *e)
 {
     for (size_t i = 0; i < k->meets_n && !k->out->found && !k->out->interrupted; i++) {
@@ -244,6 +296,8 @@ static enum err_code simulate_cost(struct walk *k, struct err *e)
             planner_finish(&k->p, k->unit[i], &k->found);
         } else if (!k->out->interrupted) {
             refute(k, i);
+            remember(k->out,
+                     &(struct planner_refuted){k->meets[i], k->out->verified, over_of(k->q, &k->out->verified)});
             if (never_full(k, i, &(struct seen){&k->meets[i], run.result.most_running, run.result.most_blocks}))
                 k->seen[k->seen_n++] = (struct seen){&k->meets[i], run.result.most_running, run.result.most_blocks};
         }
@@ -335,6 +389,7 @@ enum err_code planner_confirm(struct arena *a, const struct planner_request *q, 
         TRY(solve_cost(&k, at, e));
         TRY(simulate_cost(&k, e));
     }
+    if (!out->found && !out->interrupted) TRY(complete(&k, e));
     if (!out->found) out->verified = (struct planner_verified){.n = 0};
     if (!out->interrupted) settle(&k, r);
     return ERR_OK;

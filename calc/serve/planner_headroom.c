@@ -75,6 +75,7 @@ struct attempt {
     const struct workload *work;
     const struct planner_watch *watch;
     bool interrupted;
+    size_t simulations;
 };
 
 /* MEETS, or what breaks at such a rate of all copies: the same requests, so much closer together. */
@@ -87,6 +88,12 @@ static enum err_code simulate_at(const struct planner_request *q, struct attempt
     struct arena *own = arena_open();
     if (!own) return err_nomem(e);
     faster.traffic.rate_per_s = rate_per_s;
+    if (planner_floods(&faster, t->plan)) {
+        arena_close(own);
+        *out = PLANNER_LATE_TTFT;
+        return ERR_OK;
+    }
+    t->simulations++;
     enum err_code code = planner_run_until(own, &faster, t->plan, t->work, t->watch, &run, e);
     if (code == ERR_OK) code = planner_run_judge(own, &faster, &run, &v, e);
     if (code == ERR_OK) {
@@ -113,14 +120,15 @@ enum err_code planner_headroom_simulated(struct arena *a, const struct planner_r
                                          const struct planner_plan *plan, const struct workload *w,
                                          const struct planner_watch *watch, struct planner_headroom *out, struct err *e)
 {
-    enum { RUNS = 12 };
+    enum { RUNS = 12, LONG_RUNS = 4, LONGEST_RUNS = 2, LONG = 1 << 17 };
     const double within = .01;
+    const size_t most = w->n > 4 * LONG ? LONGEST_RUNS : w->n > LONG ? LONG_RUNS : RUNS;
     struct attempt t = {.plan = plan, .work = w, .watch = watch};
     double low = q->traffic.rate_per_s, high = (double)INFINITY;
     TRY(planner_headroom(a, q, plan, out, e));
     const struct planner_headroom paper = *out;
     double at = fmax(paper.rate_per_s, low * (1 + within));
-    for (out->simulations = 0; out->simulations < RUNS && high > low * (1 + within); out->simulations++) {
+    while (t.simulations < most && high > low * (1 + within)) {
         enum planner_verdict v;
         TRY(simulate_at(q, &t, at, &v, e));
         if (t.interrupted) {
@@ -135,6 +143,7 @@ enum err_code planner_headroom_simulated(struct arena *a, const struct planner_r
         }
         at = isinf(high) ? low * 1.25 : (low + high) / 2;
     }
+    out->simulations = t.simulations;
     out->rate_per_s = low;
     out->within_frac = isinf(high) ? (double)INFINITY : high / low - 1;
     return binds_at(a, q, plan, out, e);

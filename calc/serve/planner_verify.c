@@ -9,8 +9,8 @@
 const char *planner_verifies(const struct planner_plan *plan)
 {
     if (!planner_mixes(&plan->layout) && !planner_stages_fly(&plan->layout))
-        return "simulations know ranks in one node, stages of them, and copies, no attention groups and no ranks over "
-               "several nodes";
+        return "simulations know ranks and attention groups in one node, stages of ranks in one, and copies, no ranks "
+               "over several nodes and no stages beside groups or shared contexts";
     if (plan->layout.replicas > SIMULATE_REPLICAS_MAX) return "so many copies are not simulated";
     return NULL;
 }
@@ -65,6 +65,7 @@ struct lookout {
     const struct planner_request *q;
     const struct planner_watch *watch;
     const struct simulate_record *record;
+    size_t next; /* requests that end before records are gone through again */
     bool hopeless;
     enum planner_verdict late;
 };
@@ -78,13 +79,15 @@ static bool look(void *closure, size_t finished, size_t all)
 {
     struct lookout *l = closure;
     size_t first = 0, each = 0;
-    for (size_t i = 0; i < all; i++) {
+    const bool now = finished >= l->next;
+    if (now) l->next = finished + all / 256; /* not a unit: in parts, as all are gone through */
+    for (size_t i = 0; now && i < all; i++) {
         const struct simulate_record *x = &l->record[i];
         first += simulate_ttft_s(x) + (l->q->server ? simulate_front_s(x) : 0) > l->q->ttft.s;
         each += simulate_tpot_s(x) > l->q->tpot.s;
     }
-    l->late = broken(&l->q->tpot, each, all) ? PLANNER_LATE_TPOT : PLANNER_LATE_TTFT;
-    l->hopeless = broken(&l->q->ttft, first, all) || broken(&l->q->tpot, each, all);
+    if (now) l->late = broken(&l->q->tpot, each, all) ? PLANNER_LATE_TPOT : PLANNER_LATE_TTFT;
+    if (now) l->hopeless = broken(&l->q->ttft, first, all) || broken(&l->q->tpot, each, all);
     if (l->hopeless) return false;
     return !l->watch->show || l->watch->show(l->watch->closure, finished, all);
 }
@@ -137,8 +140,9 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
     TRY(planner_open(a, q, &p, e));
     TRY(planner_unit_make(&p, plan->device, plan->format, &one, &u, e));
     if (plan->gamma > 0) TRY(planner_unit_draft(&p, &u, plan->gamma, e));
-    const double own = w->span_s > 0 ? (double)(w->first_n - 1) / w->span_s * (double)w->n / (double)w->first_n
-                                     : q->traffic.rate_per_s;
+    const double own = w->rate_per_s > 0 ? w->rate_per_s
+                       : w->span_s > 0   ? (double)(w->first_n - 1) / w->span_s * (double)w->n / (double)w->first_n
+                                         : q->traffic.rate_per_s;
     const double faster = q->traffic.rate_per_s / own; /* the plan's rate, where it is not that of the requests */
     closer.request = arena_array(a, w->n, sizeof *closer.request);
     if (!closer.request) return err_nomem(e);

@@ -29,11 +29,24 @@ struct planner_watch {
     size_t most; /* simulations in full breadth */
 };
 
+enum { PLANNER_REFUTED_MAX = 8 };
+
+/* A plan that a simulation said no to. */
+struct planner_refuted {
+    struct planner_plan plan;
+    struct planner_verified verified; /* stopped: of the requests until then */
+    double over;                      /* the value that is farthest beyond its promise, as times of it */
+};
+
 struct planner_confirmed {
+    struct planner_refuted near[PLANNER_REFUTED_MAX]; /* the nearest, where none is found: all requests of the first
+                                                         ones simulated */
+    size_t near_n;
     bool found;
     struct planner_verified verified; /* of the first of result->best */
     size_t refuted;                   /* plans that kept every promise on paper and not when simulated */
     size_t near_refuted;              /* that missed on paper by no more than their margin, and when simulated */
+    size_t flooded;                   /* that keep them at the mean rate alone (planner_floods) */
     bool cut;                         /* `most` was reached: behind that one plan at each cost was simulated */
     bool near_cut;    /* of those within a margin, a third of it: behind that the nearest at each cost */
     bool interrupted; /* `show` said so */

@@ -78,7 +78,7 @@ static enum err_code tell(const struct reader *r)
     const struct watch *w = r->watch;
     if (!w->go_on || r->line % OFTEN != 0) return ERR_OK;
     if (w->go_on(w->closure, (size_t)(r->at - r->text), (size_t)(r->end - r->text))) return ERR_OK;
-    return err_set(r->err, ERR_NO, "%s: interrupted while it was read, at line %zu", r->name, r->line);
+    return err_set(r->err, ERR_STOPPED, "%s: interrupted while it was read, at line %zu", r->name, r->line);
 }
 
 static bool blank(const struct piece *p)
@@ -152,7 +152,9 @@ static bool dated(struct reader *r, const struct piece *p, double *out)
     if (!digits(p->s, 4, &y) || !digits(p->s + 5, 2, &m) || !digits(p->s + 8, 2, &d) || !digits(p->s + 11, 2, &h) ||
         !digits(p->s + 14, 2, &min) || !digits(p->s + 17, 2, &s))
         return false;
-    if (m < 1 || m > 12 || d < 1 || d > 31 || h > 23 || min > 59 || s > 60) return false;
+    static const int64_t DAYS[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    const bool leap = (y % 4 == 0 && y % 100 != 0) || y % 400 == 0;
+    if (m < 1 || m > 12 || d < 1 || d > DAYS[m - 1] + (m == 2 && leap) || h > 23 || min > 59 || s > 60) return false;
     if (rest.n > 6 && memcmp(rest.s + rest.n - 6, "+00:00", 6) == 0) rest.n -= 6;
     if (rest.n > 0 && rest.s[rest.n - 1] == 'Z') rest.n--;
     double seconds;
@@ -348,6 +350,77 @@ static enum err_code read_json(struct reader *r, struct piece line)
     return ERR_OK;
 }
 
+/* Where a block is found: its name behind all that is before it. */
+struct behind {
+    uint32_t before, name, chain; /* chain 0: a free place */
+};
+
+static struct behind *place_of(struct behind *of, size_t mask, uint32_t before, uint32_t name)
+{
+    uint64_t x = ((uint64_t)before << 32 | name) * UINT64_C(0x9e3779b97f4a7c15);
+    size_t at = (size_t)(x ^ x >> 29) & mask;
+    while (of[at].chain && (of[at].before != before || of[at].name != name)) at = (at + 1) & mask;
+    return &of[at];
+}
+
+/* Names of blocks become those of all blocks up to them: what was cached is found if all before it is the same. Counts
+ * names that stand behind different ones. */
+static enum err_code chain(struct reader *r, uint32_t *hash, size_t *apart)
+{
+    size_t mask = 15;
+    uint32_t chains = 0;
+    *apart = 0;
+    if (r->hash_n == 0) return ERR_OK;
+    while (mask < 2 * r->hash_n) mask = 2 * mask + 1;
+    struct behind *of = calloc(mask + 1, sizeof *of), *first = calloc(mask + 1, sizeof *first);
+    for (size_t i = 0; of && first && i < r->n; i++) {
+        uint32_t before = 0;
+        for (uint32_t k = 0; k < r->row[i].hash_n; k++) {
+            const uint32_t name = r->hash[r->row[i].hash_first + k];
+            struct behind *x = place_of(of, mask, before, name), *y = place_of(first, mask, 0, name);
+            if (!x->chain) {
+                *x = (struct behind){before, name, ++chains};
+                if (!y->chain) *y = (struct behind){0, name, x->chain};
+            }
+            if (y->chain != x->chain && y->chain != UINT32_MAX) {
+                y->chain = UINT32_MAX;
+                ++*apart;
+            }
+            hash[r->row[i].hash_first + k] = before = x->chain;
+        }
+    }
+    const bool lost = !of || !first;
+    free(of);
+    free(first);
+    return lost ? err_nomem(r->err) : ERR_OK;
+}
+
+/* What the reader did that is not as the file has it; NULL: nothing. */
+static enum err_code note_of(struct reader *r, size_t apart, const char **out)
+{
+    const char *text = NULL, *and = "";
+    if (r->failed > 0) {
+        text = arena_printf(r->arena, "left out %zu request%s without tokens", r->failed, r->failed == 1 ? "" : "s");
+        if (!text) return err_nomem(r->err);
+        and = "; ";
+    }
+    if (r->late > 0) {
+        text = arena_printf(r->arena, "%s%s%zu row%s stood before earlier ones: sorted", text ? text : "", and, r->late,
+                            r->late == 1 ? "" : "s");
+        if (!text) return err_nomem(r->err);
+        and = "; ";
+    }
+    if (apart > 0) {
+        text = arena_printf(r->arena,
+                            "%s%s%zu name%s of blocks stand%s behind different ones: found only where all "
+                            "before is the same",
+                            text ? text : "", and, apart, apart == 1 ? "" : "s", apart == 1 ? "s" : "");
+        if (!text) return err_nomem(r->err);
+    }
+    *out = text;
+    return ERR_OK;
+}
+
 /* ---- the whole ---- */
 
 static int by_arrival(const void *x, const void *y)
@@ -365,7 +438,8 @@ static enum err_code finish(struct reader *r, struct workload *out)
     uint32_t *hash = arena_array(r->arena, r->hash_n + 1, sizeof *hash);
     if (!w.request || !hash) return err_nomem(r->err);
     memcpy(w.request, r->row, r->n * sizeof *w.request);
-    if (r->hash_n > 0) memcpy(hash, r->hash, r->hash_n * sizeof *hash);
+    size_t apart;
+    TRY(chain(r, hash, &apart));
     w.hash = hash;
     for (size_t i = 0; i < w.n; i++) w.request[i].stream = (uint32_t)i;
     if (r->late > 0) qsort(w.request, w.n, sizeof *w.request, by_arrival);
@@ -375,12 +449,7 @@ static enum err_code finish(struct reader *r, struct workload *out)
         w.request[i].stream = 0; /* nobody says the same */
     }
     w.span_s = w.request[w.n - 1].arrival_s;
-    if (r->failed > 0 || r->late > 0) {
-        w.note = arena_printf(r->arena, "%s%.0zu%s%s%.0zu%s", r->failed ? "left out " : "", r->failed,
-                              r->failed ? " requests without tokens" : "", r->failed && r->late ? "; " : "", r->late,
-                              r->late ? " rows stood before earlier ones: sorted" : "");
-        if (!w.note) return err_nomem(r->err);
-    }
+    TRY(note_of(r, apart, &w.note));
     *out = w;
     return ERR_OK;
 }

@@ -185,6 +185,12 @@ enum err_code workload_arrival_parse(const char *text, struct workload_spec *spe
                    text_clean(clean, sizeof clean, text, strlen(text)));
 }
 
+double workload_period_s(const struct workload_spec *s)
+{
+    if (s->arrival == WORKLOAD_DIURNAL && s->swing_frac > 0) return s->period_s;
+    return s->arrival == WORKLOAD_BURSTY && s->burst_ratio > 1 ? 2 * s->burst_s : 0;
+}
+
 double workload_arrival_cv2(const struct workload *w)
 {
     if (!w->timed || w->first_n < 3) return 1;
@@ -317,7 +323,7 @@ static enum err_code make(const struct workload_spec *s, struct workload *w, gsl
     if (s->arrival == WORKLOAD_BURSTY) c.switch_s = gsl_ran_exponential(g[ARRIVALS], s->burst_s);
     for (size_t i = 0; i < conversations; i++) {
         if (s->go_on && i % 4096 == 0 && !s->go_on(s->closure, i, conversations)) /* now and then */
-            return err_set(e, ERR_NO, "interrupted while requests were drawn: nothing was simulated or written");
+            return err_set(e, ERR_STOPPED, "interrupted while requests were drawn: nothing was simulated or written");
         if (w->timed) w->request[i].arrival_s = next_arrival(s, &c, g[ARRIVALS]);
         TRY(make_turns(s, w, g, i, conversations, (uint32_t)i + 1, e));
     }
@@ -338,7 +344,8 @@ enum err_code workload_make(struct arena *a, const struct workload_spec *s, stru
                          .think_s = s->think_s,
                          .samples = s->samples,
                          .open = s->concurrency == 0,
-                         .timed = s->rate_per_s > 0};
+                         .timed = s->rate_per_s > 0,
+                         .rate_per_s = workload_period_s(s) > 0 ? s->rate_per_s : 0};
     w.request = arena_array(a, w.n, sizeof *w.request);
     if (!w.request) return err_nomem(e);
     enum err_code code = ERR_OK;
@@ -351,6 +358,19 @@ enum err_code workload_make(struct arena *a, const struct workload_spec *s, stru
     for (size_t i = 0; i < GENERATORS; i++) gsl_rng_free(g[i]);
     if (code == ERR_OK) *out = w;
     return code;
+}
+
+enum err_code workload_draw_arrivals(struct workload *w, double rate_per_s, uint64_t seed, struct err *e)
+{
+    gsl_rng *g = gsl_rng_alloc(gsl_rng_mt19937);
+    double now_s = 0;
+    if (!g) return err_nomem(e);
+    gsl_rng_set(g, (unsigned long)((seed * GENERATORS + ARRIVALS + 1) & UINT32_MAX));
+    for (size_t i = 0; i < w->first_n; i++) w->request[i].arrival_s = now_s += gsl_ran_exponential(g, 1 / rate_per_s);
+    gsl_rng_free(g);
+    w->timed = true;
+    w->span_s = now_s;
+    return ERR_OK;
 }
 
 /* ---- names of blocks ---- */

@@ -41,7 +41,8 @@ struct workload {
     double span_s;                    /* the last arrival of the first_n */
     const uint32_t *hash;             /* of Mooncake traces; NULL */
     int64_t hash_tokens;
-    const char *note; /* what the reader did: sorted, left out failures; NULL */
+    double rate_per_s; /* made, with a rate that changes in time: its mean, whatever part of the pattern came; else 0 */
+    const char *note;  /* what the reader did: sorted, left out failures; NULL */
 };
 
 /* ---- lengths ---- */
@@ -104,9 +105,15 @@ struct workload_spec {
  * time without a unit is in seconds. Errors: ERR_USAGE. */
 enum err_code workload_arrival_parse(const char *text, struct workload_spec *spec, struct err *e);
 
-/* workload_make -- Errors: ERR_RANGE a number outside its domain; a conversation beyond WORKLOAD_TOKENS_MAX; ERR_NO
- * go_on said no; ERR_NOMEM.
- * Cost: O(requests). */
+/* workload_period_s -- of arrivals whose rate changes in time: the period of a sine, the mean of a busy and a quiet
+ * time together; 0: it does not change. */
+double workload_period_s(const struct workload_spec *spec);
+
+/* workload_draw_arrivals -- Poisson arrivals at such a rate, > 0, for requests that have their order and no times. */
+enum err_code workload_draw_arrivals(struct workload *w, double rate_per_s, uint64_t seed, struct err *e);
+
+/* workload_make -- Errors: ERR_RANGE a number outside its domain; a conversation beyond WORKLOAD_TOKENS_MAX;
+ * ERR_STOPPED go_on said no; ERR_NOMEM. Cost: O(requests). */
 enum err_code workload_make(struct arena *a, const struct workload_spec *spec, struct workload *out, struct err *e);
 
 /* workload_arrival_cv2 -- squared coefficient of variation of the gaps between requests that come by themselves; 1, as
@@ -128,7 +135,7 @@ double workload_arrival_cv2(const struct workload *w);
 enum err_code workload_read(struct arena *a, const char *path, struct workload *out, struct err *e);
 
 /* workload_read_watched -- the same, telling go_on of the bytes that are read, of all, every some thousand lines; it
- * says whether to go on. Errors: ERR_NO go_on said no. */
+ * says whether to go on. Errors: ERR_STOPPED go_on said no. */
 enum err_code workload_read_watched(struct arena *a, const char *path,
                                     bool (*go_on)(void *closure, size_t done, size_t all), void *closure,
                                     struct workload *out, struct err *e);
