@@ -260,6 +260,23 @@ static bool is_all_memory(const struct probe_row *rows, size_t n)
     return n > 0;
 }
 
+/* Whether no shape is one that its kernel takes here. */
+static bool is_all_refused(const struct probe_row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(rows[i].outcome, result_outcome_name(RESULT_REFUSED)) != 0) return false;
+    return n > 0;
+}
+
+/* The outcome is shown, whatever there is room for, where it is not the same for all. */
+static void show_outcomes(struct column *columns, size_t columns_n, const struct probe_row *rows, size_t n)
+{
+    bool all = true;
+    for (size_t i = 0; i < n; i++) all = all && strcmp(rows[i].outcome, result_outcome_name(RESULT_MEASURED)) == 0;
+    for (size_t i = 0; i < columns_n && !all; i++)
+        if (strcmp(columns[i].key, "outcome") == 0) columns[i].flags &= ~(unsigned)COLUMN_SPARE;
+}
+
 /* Jobs as long as there is time, the first in any case; a hot result where the cold one says that its
  * operands fit the last cache. */
 static enum err_code run_jobs(struct work *w, const struct plan *plan, const struct budget *b, struct probe_row *rows,
@@ -364,15 +381,17 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     if (plot && measured) (void)probe_draw(w->a, &w->run, rows, n, plot, &unplotted);
     for (size_t i = 0; i < columns_n && probe_rows_over(rows, n); i++)
         if (strcmp(columns[i].key, "over") == 0) columns[i].flags |= COLUMN_SHOWN;
+    show_outcomes(columns, columns_n, rows, n);
     TRY(work_write_table(w, "ridge.probe.1", columns, columns_n, rows, n, sizeof *rows, e));
     TRY(work_all_stored(w, e));
     if (measured && unplotted.code != ERR_OK)
         return err_set(e, unplotted.code == ERR_NOMEM ? ERR_NOMEM : ERR_IO, "no picture: %s", unplotted.text);
     if (measured || (w->run.stopped && !w->run.late)) return ERR_OK;
     return err_set(e,
-                   is_all_garbage(rows, n)  ? ERR_DEVICE
-                   : is_all_memory(rows, n) ? ERR_NOMEM
-                                            : ERR_NO,
+                   is_all_garbage(rows, n)                                ? ERR_DEVICE
+                   : is_all_memory(rows, n)                               ? ERR_NOMEM
+                   : option_get(w->v, "shape") && is_all_refused(rows, n) ? ERR_RANGE
+                                                                          : ERR_NO,
                    "no number: %s",
                    n && rows[0].reason ? rows[0].reason
                    : w->run.late       ? "no shape was done when the time was over"

@@ -25,7 +25,7 @@ enum err_code work_read_time(const struct option_values *v, const char *name, do
     if (!text) return ERR_OK;
     if (units_parse_time(text, out, e) != ERR_OK) return e ? err_prepend(e, "--%s: ", name) : ERR_USAGE;
     if (*out >= lo && *out <= hi) return ERR_OK;
-    return err_set(e, ERR_USAGE, "--%s: wanted %g to %g seconds", name, lo, hi);
+    return err_set(e, ERR_USAGE, "--%s: wanted %.7g to %.7g seconds", name, lo, hi);
 }
 
 static enum err_code read_count(const struct option_values *v, const char *name, int64_t lo, int64_t hi, int64_t *out,
