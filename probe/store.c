@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "calc/base/text.h"
 #include "probe/store_sql.h"
@@ -201,6 +202,28 @@ static enum err_code make_folders(struct arena *a, const char *path, struct err 
 
 static void release(void *what) { (void)sqlite3_close_v2(((struct store *)what)->db); }
 
+/* Two programs that make a file log ahead at once are told apart by SQLite without a wait: the later one asks again. */
+static enum err_code begin_writing(struct store *s, double patience_s, struct err *e)
+{
+    enum { ASK_MS = 20, ASKED_MAX = 100 };
+    enum err_code code = ERR_OK;
+    double waited_s = 0;
+    for (int i = 0; i < ASKED_MAX; i++) {
+        struct timespec before, after;
+        (void)clock_gettime(CLOCK_MONOTONIC, &before);
+        code = check_ours(s, e);
+        if (code == ERR_OK)
+            code = store_run(s, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON", e);
+        if (code == ERR_OK) code = migrate(s, e);
+        if (code == ERR_OK || (sqlite3_errcode(s->db) & 0xff) != SQLITE_BUSY) return code;
+        (void)sqlite3_sleep(ASK_MS);
+        (void)clock_gettime(CLOCK_MONOTONIC, &after);
+        waited_s += (double)(after.tv_sec - before.tv_sec) + 1e-9 * (double)(after.tv_nsec - before.tv_nsec);
+        if (waited_s > patience_s) return code;
+    }
+    return code;
+}
+
 enum err_code store_open(struct arena *a, const char *path, const struct store_access *how, struct store **out,
                          struct err *e)
 {
@@ -223,9 +246,7 @@ enum err_code store_open(struct arena *a, const char *path, const struct store_a
     if (opened != SQLITE_OK) return store_fail(s, e);
     (void)sqlite3_busy_timeout(s->db, (int)fmin(how->patience_s * 1e3, 1e6));
     if (how->write) {
-        TRY(check_ours(s, e));
-        TRY(store_run(s, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON", e));
-        TRY(migrate(s, e));
+        TRY(begin_writing(s, how->patience_s, e));
     } else {
         TRY(store_run(s, "PRAGMA query_only = 1", e));
         TRY(read_layout_of(a, s, path, &layout, e));
