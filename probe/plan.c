@@ -338,6 +338,27 @@ static const char *splitting(struct arena *a, const struct wire_device *d)
     return list ? list : "";
 }
 
+/* "; gemm also needs k" of the first kernel that is asked for and has all that is given; "". NULL: no memory. */
+static const char *lacking(struct arena *a, const struct wire_device *d, const struct plan_request *r,
+                           const struct sweep *s)
+{
+    for (size_t i = 0; i < d->kernels_n; i++) {
+        const struct wire_kernel *k = &d->kernels[i];
+        const char *list = "";
+        size_t has = 0;
+        if (!wanted(r->kernels, k->name)) continue;
+        for (size_t j = 0; j < k->args_n && list; j++) {
+            size_t at = 0;
+            while (at < s->n && strcmp(s->arg[at].name, k->args[j].name) != 0) at++;
+            has += at < s->n;
+            if (at == s->n) list = arena_printf(a, "%s%s%s", list, *list ? ", " : "", k->args[j].name);
+        }
+        if (!list) return NULL;
+        if (has == s->n && *list) return arena_printf(a, "; %s also needs %s", k->name, list);
+    }
+    return "";
+}
+
 enum err_code plan_make(struct arena *a, const struct wire_device *d, const struct plan_request *r, struct plan *out,
                         struct err *e)
 {
@@ -374,8 +395,11 @@ enum err_code plan_make(struct arena *a, const struct wire_device *d, const stru
         TRY(leave_out_as(&m, arena_printf(a, "%s %s left out%s: %s", names, many ? "are" : "is",
                                           many ? ", each of them" : "", m.none_lacks)));
     }
+    const char *lacks = any || !r->kernels || !r->shape ? "" : lacking(a, d, r, &sweep);
+    if (!lacks) return err_nomem(e);
     if (!any)
-        return err_set(e, ERR_USAGE, "--shape: no kernel that is asked for has these parameters (ridge probe list)");
+        return err_set(e, ERR_USAGE, "--shape: no kernel that is asked for has these parameters%s (ridge probe list)",
+                       lacks);
     if (!plan.n && !plan.left_out_n && r->points_n)
         return err_set(e, ERR_NO, "the kernels that are asked for are of no kind of its operators");
     if (!plan.n && r->shape && m.out_of_bounds) return err_set(e, ERR_RANGE, "--shape: %s", plan.left_out[0]);

@@ -119,6 +119,7 @@ double result_bound_s(const struct result *r, double flops, double read_bytes, d
     const double peak = c.peak_flops_per_s, read = c.read_bytes_per_s, moved = c.moved_bytes_per_s;
     double bound = 0;
     if ((flops > 0 && isnan(peak)) || (read_bytes > 0 && isnan(read))) return (double)NAN;
+    if (moved_bytes > 0 && isnan(moved) && !(read_bytes > 0)) return (double)NAN; /* nothing bounds its bytes */
     if (flops > 0) bound = fmax(bound, flops / peak);
     const double gather = result_gather(r);
     if (read_bytes > 0) bound = fmax(bound, read_bytes / (isnan(gather) ? read : gather));

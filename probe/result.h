@@ -99,7 +99,7 @@ double result_gather(const struct result *r);
 
 /* result_bound_s -- the least time of work on result_ceilings_of: max(flops/peak, read bytes/read rate, all bytes/best
  * rate); what is read in pieces has the rate of these. NAN when there is work whose ceiling is not known (moved
- * excepted). */
+ * excepted where reading bounds it). read_bytes NAN: not known. */
 double result_bound_s(const struct result *r, double flops, double read_bytes, double moved_bytes);
 
 #endif

@@ -248,6 +248,21 @@ static enum err_code leave_untried(struct run *r, struct run_ceiling *c)
     return ERR_OK;
 }
 
+/* A code of a ceiling that crashed, hung or is wrong, which is no noise. */
+static enum err_code note_failure(struct run *r, const struct result *x, struct err *e)
+{
+    enum { NAMED_MAX = 4 };
+    if (x->outcome == RESULT_MEASURED || x->outcome == RESULT_NOISY || x->outcome == RESULT_REFUSED) return ERR_OK;
+    r->failed_n++;
+    r->garbage_n += x->outcome == RESULT_GARBAGE;
+    const char *one =
+        arena_printf(r->arena, "%s %s %s: %s", x->kernel, x->variant, result_outcome_name(x->outcome), x->reason);
+    if (!one) return err_nomem(e);
+    if (r->failed_n > NAMED_MAX || (r->failed && strstr(r->failed, one))) return ERR_OK;
+    r->failed = r->failed ? arena_printf(r->arena, "%s; %s", r->failed, one) : one;
+    return r->failed ? ERR_OK : err_nomem(e);
+}
+
 /* Measure a variant of a kernel that measures a ceiling; a better one takes its place in c. */
 static enum err_code try_variant(struct run *r, const struct wire_kernel *k, const struct wire_variant *v,
                                  const char *dtype, const struct wire_shape *shape, bool cold, struct run_ceiling *c,
@@ -266,6 +281,7 @@ static enum err_code try_variant(struct run *r, const struct wire_kernel *k, con
     if (r->stopped) return ERR_OK;
     x.ceiling = k->ceiling;
     keep(r, &x);
+    TRY(note_failure(r, &x, e));
     const double rate = starts ? (double)shape->arg[0].value / result_time_s(&x) : rate_of(&x, flops);
     if (isnan(rate) && isnan(c->per_s)) c->why = x.reason;
     if (!(rate > c->per_s) && !(isnan(c->per_s) && !isnan(rate))) return ERR_OK;
@@ -456,6 +472,13 @@ static enum err_code around(struct run *r, const char *unit, bool cold, double f
     return ERR_OK;
 }
 
+static bool has_gather(const struct run *r)
+{
+    size_t i = 0;
+    while (i < r->device.kernels_n && strcmp(r->device.kernels[i].ceiling, "gather") != 0) i++;
+    return i < r->device.kernels_n;
+}
+
 /* How fast pieces are read now that are as large as those of a cold result. */
 static enum err_code around_gather(struct run *r, double piece_bytes, double *out, struct err *e)
 {
@@ -507,6 +530,7 @@ enum err_code run_job(struct run *r, const struct plan_job *job, bool cold, stru
     if (out->outcome == RESULT_MEASURED) {
         TRY(around(r, job->variant->unit, cold, out->footprint_bytes, &after, e));
         if (r->stopped) return ERR_OK;
+        if (!has_gather(r)) out->piece_bytes = (double)NAN; /* pieces that no ceiling of this device tells apart */
         if (cold && out->piece_bytes > 0) TRY(around_gather(r, out->piece_bytes, &after.gather_bytes_per_s, e));
         if (r->stopped) return ERR_OK;
         out->after = after;

@@ -66,9 +66,11 @@ struct run {
     struct err store_err;        /* the first failure of the store */
     const struct plan_job *last; /* the job measured last, NULL none, and its footprint */
     double last_bytes;
-    size_t untried; /* codes of ceilings that there was no time for */
-    bool begun;     /* a job */
-    bool stopped;   /* a held signal arrived, or set.until_s came: then it is late too */
+    size_t untried;             /* codes of ceilings that there was no time for */
+    size_t failed_n, garbage_n; /* codes of ceilings that crashed, hung, answered no answer or a wrong one; no answer */
+    const char *failed;         /* the first of them and why; NULL: none */
+    bool begun;                 /* a job */
+    bool stopped;               /* a held signal arrived, or set.until_s came: then it is late too */
     bool late;
     session_progress *progress;
     void *closure;

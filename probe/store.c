@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "calc/base/text.h"
 #include "probe/store_sql.h"
@@ -116,6 +117,30 @@ static enum err_code check_layout(const struct store *s, int layout, struct err 
                    STORE_LAYOUT);
 }
 
+/* Written into the header of stores: "rdge". Older ones have none, and are known by their tables. */
+enum { STORE_APPLICATION = 0x72646765 };
+
+/* Whether a file is a store, or an empty one that may become one; nothing is written to what another program made. */
+static enum err_code check_ours(struct store *s, struct err *e)
+{
+    static const char SQL[] =
+        "SELECT (SELECT count(*) FROM sqlite_master), (SELECT count(*) FROM sqlite_master WHERE type = 'table' AND"
+        " name IN ('origin', 'result', 'sample')), (SELECT application_id FROM pragma_application_id),"
+        " (SELECT user_version FROM pragma_user_version)";
+    sqlite3_stmt *q;
+    TRY(store_prepare(s, SQL, &q, e));
+    const bool row = sqlite3_step(q) == SQLITE_ROW;
+    const int all = row ? sqlite3_column_int(q, 0) : 0, own = row ? sqlite3_column_int(q, 1) : 0,
+              application = row ? sqlite3_column_int(q, 2) : 0, layout = row ? sqlite3_column_int(q, 3) : 0;
+    const enum err_code code = row ? ERR_OK : store_fail(s, e);
+    (void)sqlite3_finalize(q);
+    if (code != ERR_OK) return code;
+    const bool known = application == 0 || application == STORE_APPLICATION;
+    const bool empty = all == 0 && layout == 0, ours = own == 3 && layout != 0;
+    if (known && (empty || ours)) return ERR_OK;
+    return err_set(e, ERR_INPUT, "%s: no store of measurements: the file is something else", s->path);
+}
+
 static enum err_code roll_back(struct store *s, enum err_code code)
 {
     if (code != ERR_OK && !sqlite3_get_autocommit(s->db)) (void)sqlite3_exec(s->db, "ROLLBACK", NULL, NULL, NULL);
@@ -126,12 +151,13 @@ static enum err_code roll_back(struct store *s, enum err_code code)
 static enum err_code migrate_within(struct store *s, struct err *e)
 {
     int layout;
-    char number[64];
+    char number[96];
     TRY(store_run(s, "BEGIN IMMEDIATE", e));
     TRY(read_layout(s, &layout, e));
     TRY(check_layout(s, layout, e));
     for (int i = layout; i < STORE_LAYOUT; i++) TRY(store_run(s, MIGRATIONS[i], e));
-    (void)sqlite3_snprintf(sizeof number, number, "PRAGMA user_version = %d", STORE_LAYOUT);
+    (void)sqlite3_snprintf(sizeof number, number, "PRAGMA user_version = %d; PRAGMA application_id = %d", STORE_LAYOUT,
+                           STORE_APPLICATION);
     TRY(store_run(s, number, e));
     return store_run(s, "COMMIT", e);
 }
@@ -176,6 +202,28 @@ static enum err_code make_folders(struct arena *a, const char *path, struct err 
 
 static void release(void *what) { (void)sqlite3_close_v2(((struct store *)what)->db); }
 
+/* Two programs that make a file log ahead at once are told apart by SQLite without a wait: the later one asks again. */
+static enum err_code begin_writing(struct store *s, double patience_s, struct err *e)
+{
+    enum { ASK_MS = 20, ASKED_MAX = 100 };
+    enum err_code code = ERR_OK;
+    double waited_s = 0;
+    for (int i = 0; i < ASKED_MAX; i++) {
+        struct timespec before, after;
+        (void)clock_gettime(CLOCK_MONOTONIC, &before);
+        code = check_ours(s, e);
+        if (code == ERR_OK)
+            code = store_run(s, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON", e);
+        if (code == ERR_OK) code = migrate(s, e);
+        if (code == ERR_OK || (sqlite3_errcode(s->db) & 0xff) != SQLITE_BUSY) return code;
+        (void)sqlite3_sleep(ASK_MS);
+        (void)clock_gettime(CLOCK_MONOTONIC, &after);
+        waited_s += (double)(after.tv_sec - before.tv_sec) + 1e-9 * (double)(after.tv_nsec - before.tv_nsec);
+        if (waited_s > patience_s) return code;
+    }
+    return code;
+}
+
 enum err_code store_open(struct arena *a, const char *path, const struct store_access *how, struct store **out,
                          struct err *e)
 {
@@ -198,11 +246,11 @@ enum err_code store_open(struct arena *a, const char *path, const struct store_a
     if (opened != SQLITE_OK) return store_fail(s, e);
     (void)sqlite3_busy_timeout(s->db, (int)fmin(how->patience_s * 1e3, 1e6));
     if (how->write) {
-        TRY(store_run(s, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON", e));
-        TRY(migrate(s, e));
+        TRY(begin_writing(s, how->patience_s, e));
     } else {
         TRY(store_run(s, "PRAGMA query_only = 1", e));
         TRY(read_layout_of(a, s, path, &layout, e));
+        TRY(check_ours(s, e));
         TRY(check_layout(s, layout, e));
         if (layout == 0)
             return err_set(e, ERR_INPUT, "%s: no measurements: the file has none of their tables", s->path);

@@ -22,8 +22,8 @@ struct store_access {
 enum err_code store_default_path(struct arena *a, const char **out, struct err *e);
 
 /* store_open -- the file, made with its folders when it is absent and to be written. Closed with the arena. Errors:
- * ERR_IO cannot open, locked beyond patience, disk full; ERR_INPUT no such database, damaged, or of a newer layout;
- * ERR_NO to read and not there; ERR_NOMEM. */
+ * ERR_IO cannot open, locked beyond patience, disk full; ERR_INPUT another program's database, damaged, or of a newer
+ * layout; ERR_NO to read and not there; ERR_NOMEM. */
 enum err_code store_open(struct arena *a, const char *path, const struct store_access *how, struct store **out,
                          struct err *e);
 

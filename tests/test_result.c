@@ -81,6 +81,23 @@ static void rates_of_pieces_bound(void **state)
     assert_near(result_bound_s(&r, 0, 7e5, 0), 7e5 / 3.1e10, 1e-15);
 }
 
+/* Bytes that no known rate bounds leave no bound, however much is computed: also where nobody counted what of them is
+ * read. */
+static void unknown_rates_bound_nothing(void **state)
+{
+    const double nan = (double)NAN;
+    struct result r = {.cold = true, .before = {1e9, nan, nan, nan}, .after = {nan, nan, nan, nan}};
+    (void)state;
+    assert_true(result_bound_s(&r, 7e9, 0, 0) == 7);
+    assert_true(isnan(result_bound_s(&r, 7e9, 13, 13)));
+    assert_true(isnan(result_bound_s(&r, 7e9, nan, 13)));
+    assert_true(isnan(result_bound_s(&r, 7e9, 0, 13)));
+    r.before.moved_bytes_per_s = 1e-1;
+    assert_true(result_bound_s(&r, 7e9, nan, 13) == 130);
+    assert_true(result_bound_s(&r, 7e9, 0, 13) == 130);
+    assert_true(isnan(result_bound_s(&r, 7e9, 1, 13)));
+}
+
 static void rates_of_caches_bound(void **state)
 {
     struct result r = result_of(first_s, 11); /* 7e5 bytes in 7.01 us: 99.9 GB/s */
@@ -128,6 +145,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(two_times_are_one_result, begin, end),
+        cmocka_unit_test(unknown_rates_bound_nothing),
         cmocka_unit_test(rates_of_caches_bound),
         cmocka_unit_test(rates_of_pieces_bound),
         cmocka_unit_test(preparations_are_no_part),

@@ -227,6 +227,18 @@ static void old_layouts_are_brought_up_to_date(void **state)
     assert_string_equal(r[2].origin.started, "2026-11-30T01:02:03Z");
 }
 
+enum { SCRATCH_ROOM = 1 << 16 };
+
+static size_t read_bytes(const char *path, char *to, size_t cap)
+{
+    FILE *f = fopen(path, "rb");
+    assert_non_null(f);
+    const size_t n = fread(to, 1, cap, f);
+    (void)fclose(f);
+    assert_true(n < cap);
+    return n;
+}
+
 static void what_is_no_store_is_left_alone(void **state)
 {
     struct scene *s = *state;
@@ -243,6 +255,32 @@ static void what_is_no_store_is_left_alone(void **state)
     assert_int_equal(stat(s->path, &st), 0);
     assert_int_equal(st.st_size, sizeof TEXT);
     (void)unlink(s->path);
+    /* another program's database: refused to write and to read, and not a page of it is changed */
+    static const char *const THEIRS[] = {"CREATE TABLE notes (id INTEGER); INSERT INTO notes VALUES (7)",
+                                         "CREATE TABLE notes (id INTEGER); PRAGMA user_version = 3",
+                                         "PRAGMA user_version = 3", "PRAGMA user_version = 99",
+                                         "PRAGMA application_id = 1234567; CREATE TABLE notes (id INTEGER)"};
+    static const struct store_access READ_ONLY = {.write = false, .patience_s = 1};
+    for (size_t i = 0; i < sizeof THEIRS / sizeof THEIRS[0]; i++) {
+        char before[SCRATCH_ROOM], after[SCRATCH_ROOM];
+        run_sql(s->path, THEIRS[i]);
+        const size_t n = read_bytes(s->path, before, sizeof before);
+        assert_int_equal(store_open(s->a, s->path, &WRITE, &store, &e), ERR_INPUT);
+        assert_non_null(strstr(e.text, "no store of measurements: the file is something else"));
+        assert_int_equal(store_open(s->a, s->path, &READ_ONLY, &store, &e), ERR_INPUT);
+        assert_non_null(strstr(e.text, "something else"));
+        assert_int_equal(read_bytes(s->path, after, sizeof after), n);
+        assert_memory_equal(before, after, n);
+        (void)unlink(s->path);
+    }
+    /* our own of a program to come, and of one before there was a number in the header */
+    struct arena *a = arena_open();
+    assert_int_equal(store_open(a, s->path, &WRITE, &store, &e), ERR_OK);
+    arena_close(a);
+    run_sql(s->path, "PRAGMA application_id = 0");
+    a = arena_open();
+    assert_int_equal(store_open(a, s->path, &WRITE, &store, &e), ERR_OK);
+    arena_close(a);
     run_sql(s->path, "PRAGMA user_version = 99");
     assert_int_equal(store_open(s->a, s->path, &WRITE, &store, &e), ERR_INPUT);
     assert_non_null(strstr(e.text, "newer"));

@@ -21,6 +21,10 @@
 
 #define IDENTITY "{\"name\":\"Core 7\",\"cores\":3,\"memory_bytes\":6.1e10,\"cache_bytes\":[49152,2000000,37000000]}"
 
+#define OTHER_IDENTITY                                                                                                 \
+    "{\"name\":\"Core "                                                                                                \
+    "7\",\"cores\":3,\"memory_bytes\":6.1e10,\"cache_bytes\":[49152,2000000,37000000],\"system\":\"5\"}"
+
 static int begin(void **state)
 {
     *state = arena_open();
@@ -73,8 +77,10 @@ static size_t ceilings(struct result *r)
     static const char FIRST[] = "2026-11-01T00:00:01Z", SECOND[] = "2026-11-02T00:00:02Z",
                       NOISY[] = "2026-11-03T00:00:03Z";
     size_t n = 0;
-    r[n++] = result_of(3, FIRST, "fma", "compute", 0.01);
-    r[n++] = result_of(5, FIRST, "stream-read", "read", 0.01);
+    r[n] = result_of(3, FIRST, "fma", "compute", 0.01);
+    r[n++].origin.identity = OTHER_IDENTITY; /* other software: no ceilings of this one */
+    r[n] = result_of(5, FIRST, "stream-read", "read", 0.01);
+    r[n++].origin.identity = OTHER_IDENTITY;
     r[n++] = result_of(11, SECOND, "fma", "compute", 0.11); /* 7e10 */
     r[n++] = result_of(13, SECOND, "fma", "compute", 0.1);  /* 7.7e10, the best */
     r[n] = result_of(17, SECOND, "fma", "compute", 0.05);
@@ -90,8 +96,8 @@ static size_t ceilings(struct result *r)
     r[n++].footprint_bytes = 24576; /* half of the first cache: 3.1e11 */
     r[n] = result_of(37, SECOND, "stream-read", "read", 0.04);
     r[n].cold = false;
-    r[n++].footprint_bytes = 18500000; /* half of the last one: 7.75e10 */
-    r[n++] = result_of(41, NOISY, "fma", "compute", 0.001);
+    r[n++].footprint_bytes = 18500000;                     /* half of the last one: 7.75e10 */
+    r[n++] = result_of(41, NOISY, "fma", "compute", 0.15); /* 5.1e10, others had the core */
     r[n] = result_of(43, NOISY, "stream-read", "read", 0.001);
     r[n++].outcome = RESULT_NOISY;
     return n;
@@ -126,7 +132,12 @@ static void newest_quiet_ceilings_are_the_device(void **state)
     const size_t n = ceilings(r);
     if (this_cpu_make(*state, "m.db", r, n, 1, &cpu, &e) != ERR_OK) fail_msg("%s", e.text);
     check_device(&cpu.hw);
-    assert_string_equal(cpu.said, "Core 7, one core: ceilings of 2026-11-02T00:00:02Z, results 11 to 37 of m.db");
+    assert_string_equal(cpu.said,
+                        "Core 7, one core: ceilings of 2026-11-02T00:00:02Z to 2026-11-03T00:00:03Z, results 11 to 41 "
+                        "of m.db, the best of 2 sets (reading memory: 16.32 GB/s of 2026-11-02T00:00:02Z); peak fp32: "
+                        "51.33 GFLOP/s in the last set, 33 % below 77 GFLOP/s of 2026-11-02T00:00:02Z: other work "
+                        "on this machine; the last set is partial, without peak bf16-dot, peak int8-dot, reading "
+                        "memory, moving memory, reading L1, reading the last cache; partial: no set has reading L2");
     /* another program's result between those of a run changes nothing; a card's ceilings are no CPU's */
     r[n] = result_of(47, "2026-11-04T00:00:04Z", "fma", "compute", 0.001);
     r[n].origin.identity = "{\"name\":\"Card\",\"cache_bytes\":[1,2,3]}";
@@ -143,6 +154,37 @@ static void newest_quiet_ceilings_are_the_device(void **state)
     assert_int_equal(this_cpu_make(*state, "m.db", r, n + 1, 1, &cpu, &e), ERR_OK);
     check_device(&cpu.hw);
     assert_int_equal(this_cpu_make(*state, "m.db", r + n, 1, 1, &cpu, &e), ERR_INPUT);
+}
+
+/* What comes later and is worse, ended early or lost its fast codes is no other machine. */
+static void later_and_worse_ceilings_are_noise(void **state)
+{
+    static const char EARLY[] = "2026-11-06T14:46:00Z", LATE[] = "2026-11-06T14:53:00Z";
+    struct result r[8];
+    struct this_cpu cpu;
+    struct err e = {.code = ERR_OK};
+    size_t n = 0;
+    r[n++] = result_of(3, EARLY, "fma", "compute", 0.1);
+    r[n++] = result_of(5, EARLY, "stream-read", "read", 3.1 / 29.84);
+    r[n++] = result_of(7, LATE, "fma", "compute", 0.1);
+    r[n] = result_of(11, LATE, "stream-read", "read", 0.1);
+    r[n].variant = "fast";
+    r[n++].outcome = RESULT_NOISY;
+    r[n++] = result_of(13, LATE, "stream-read", "read", 3.1 / 17.67);
+    if (this_cpu_make(*state, "m.db", r, n, 1, &cpu, &e) != ERR_OK) fail_msg("%s", e.text);
+    assert_near(cpu.hw.bandwidth_bytes_per_s, 29.84e9, 1);
+    assert_non_null(strstr(cpu.said, "reading memory: 17.67 GB/s in the last set, 41 % below 29.84 GB/s of "
+                                     "2026-11-06T14:46:00Z: other work on this machine"));
+    /* the slow set alone: the fast code had no number, and nobody knows how much that is */
+    assert_int_equal(this_cpu_make(*state, "m.db", r + 2, n - 2, 1, &cpu, &e), ERR_OK);
+    assert_near(cpu.hw.bandwidth_bytes_per_s, 17.67e9, 1);
+    assert_non_null(strstr(cpu.said, "; reading memory: 1 code gave no number, so it may be too low"));
+    assert_non_null(strstr(cpu.said, "; partial: no set has moving memory"));
+    /* another kernel of the system, or threads: another machine */
+    r[0].origin.identity = r[1].origin.identity = OTHER_IDENTITY;
+    assert_int_equal(this_cpu_make(*state, "m.db", r, n, 1, &cpu, &e), ERR_OK);
+    assert_near(cpu.hw.bandwidth_bytes_per_s, 17.67e9, 1);
+    assert_null(strstr(cpu.said, "in the last set"));
 }
 
 static void the_store_keeps_what_measures_ceilings(void **state)
@@ -483,6 +525,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(newest_quiet_ceilings_are_the_device, begin, end),
+        cmocka_unit_test_setup_teardown(later_and_worse_ceilings_are_noise, begin, end),
         cmocka_unit_test_setup_teardown(the_store_keeps_what_measures_ceilings, begin, end),
         cmocka_unit_test_setup_teardown(formats_of_attention, begin, end),
         cmocka_unit_test_setup_teardown(pages_of_attention, begin, end),

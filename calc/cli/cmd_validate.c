@@ -132,6 +132,13 @@ static enum err_code sentences(struct arena *a, const struct rows *rows, const s
     for (size_t i = 0; i < rows->files_n; i++) passed += rows->files[i].why != NULL;
     *n = 0;
     TRY(validate_doubt(a, v, rows->n, hw->key, &below, &notes[*n], e));
+    const bool exported = rows->n && strcmp(rows->v[0].framework, "ridge") == 0;
+    if (notes[*n] && below && hw->measured && exported)
+        notes[*n] =
+            arena_printf(a,
+                         "%zu of %zu rows are faster than %s was when its ceilings were measured (%s): the rows "
+                         "are of another moment, or another machine; --from store holds each to its own.",
+                         below, rows->n, hw->key, hw->measured);
     *n += notes[*n] != NULL;
     TRY(rows_assumed(a, rows, &notes[*n], e));
     *n += notes[*n] != NULL;
@@ -296,11 +303,11 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     if (terminal && unplotted.code != ERR_OK) return err_set(e, unplotted.code, "%s", unplotted.text);
     if (terminal) return measured_senseless(&m, e);
     if (unplotted.code == ERR_NOMEM) return err_nomem(e);
-    if (unplotted.code != ERR_OK && !(notes[t.n_notes++] = arena_printf(a, "no picture: %s.", unplotted.text)))
-        return err_nomem(e);
     TRY(out_open(a, option_get(&v, "output"), &o, e));
     TRY(table_write(&t, w.format, o, e));
     TRY(out_commit(o, e));
+    if (unplotted.code != ERR_OK)
+        return err_set(e, unplotted.code == ERR_NOMEM ? ERR_NOMEM : ERR_IO, "no picture: %s", unplotted.text);
     return measured_senseless(&m, e);
 }
 

@@ -67,14 +67,17 @@ enum err_code budget_say_left_out(struct work *w, const struct plan *plan, doubl
     char took[UNITS_TEXT_MAX];
     const size_t n = plan->n - w->done;
     if (w->run.stopped && !w->run.late)
-        return work_note(w, arena_printf(w->a, "stopped by a signal: %zu of %zu shapes were not measured.", n, plan->n),
-                         e);
+        return work_note(
+            w,
+            arena_printf(w->a, "stopped by a signal: %zu of %zu measurements (a shape by a code) were not measured.", n,
+                         plan->n),
+            e);
     if (!n) return ERR_OK;
-    return work_note(
-        w,
-        arena_printf(w->a,
-                     "%zu of %zu shapes were left out for time: --budget 10min measures more, --all all of "
-                     "them, --kernel NAME those of one kernel; the ceilings alone took %s.",
-                     n, plan->n, units_format_time(took, ceilings_s)),
-        e);
+    return work_note(w,
+                     arena_printf(w->a,
+                                  "%zu of %zu measurements (a shape by a code) were left out for time: --budget 10min "
+                                  "measures more, --all all of "
+                                  "them, --kernel NAME those of one kernel; the ceilings alone took %s.",
+                                  n, plan->n, units_format_time(took, ceilings_s)),
+                     e);
 }

@@ -161,6 +161,16 @@ static enum err_code check_said(const struct rows_cells *c, const struct columns
     return ERR_OK;
 }
 
+/* Two columns for the time of a row say the same, as far as they are rounded. */
+static enum err_code check_times(const struct rows_cells *c, const struct columns *h, struct err *e)
+{
+    const char *seconds = cell_at(c, column_of(h, "time_s")), *micros = cell_at(c, column_of(h, "latency_us"));
+    if (!*seconds || !*micros) return ERR_OK;
+    const double s = strtod(seconds, NULL), other_s = 1e-6 * strtod(micros, NULL);
+    if (fabs(s - other_s) <= 1e-2 * s) return ERR_OK;
+    return bad_cell(c, "latency_us", "the same time as in the row's time_s", e);
+}
+
 /* One checked row of the file as a result. */
 static enum err_code import_row(struct arena *a, const struct rows_cells *c, const struct columns *h,
                                 const struct row *row, struct result *r, struct err *e)
@@ -178,6 +188,7 @@ static enum err_code import_row(struct arena *a, const struct rows_cells *c, con
                        "%s: line %zu: no device: --device NAME says what rows were measured on that do not say it",
                        c->name, c->row_line);
     TRY(check_said(c, h, e));
+    TRY(check_times(c, h, e));
     TRY(read_bytes(c, "dram_read_bytes", h->dram_read, &r->dram_read_bytes, e));
     TRY(read_bytes(c, "dram_write_bytes", h->dram_write, &r->dram_write_bytes, e));
     TRY(import_samples(a, c, h, r, e));
@@ -261,6 +272,18 @@ struct imported {
     size_t renamed;                  /* said another device than --device */
 };
 
+/* That there is a row behind the header. */
+static enum err_code check_rows(struct arena *a, const char *path, struct err *e)
+{
+    struct rows_cells *c = arena_alloc(a, sizeof *c);
+    bool header, more = false;
+    if (!c) return err_nomem(e);
+    TRY(rows_cells_open(a, path, c, e));
+    TRY(rows_cells_next(c, &header, e));
+    if (header) TRY(rows_cells_next(c, &more, e));
+    return !header || more ? ERR_OK : err_set(e, ERR_INPUT, "%s: a header, and no rows behind it", c->name);
+}
+
 static enum err_code import_file(struct arena *a, const char *path, const struct result *like, struct store *s,
                                  struct imported *sum, struct err *e)
 {
@@ -272,6 +295,7 @@ static enum err_code import_file(struct arena *a, const char *path, const struct
     bool more;
     size_t n = 0;
     if (!c || !h) return err_nomem(e);
+    TRY(check_rows(a, path, e));
     TRY(rows_read_file(a, path, &ALL, &rows, e)); /* all checks; it keeps every row that has a number */
     TRY(read_known(a, s, &known, e));
     TRY(rows_cells_open(a, path, c, e));
@@ -320,6 +344,11 @@ enum err_code probe_import(struct arena *a, const struct option_values *v, const
     const double nan = (double)NAN;
     const struct result_ceilings none = {nan, nan, nan, nan};
     TRY(probe_device_name(a, v, &device, e));
+    if (strcmp(device, "cpu") == 0 || strcmp(device, "cuda") == 0)
+        return err_set(e, ERR_USAGE,
+                       "--device %s: rows are of a device by its name: " THIS_CPU ", the core that ridge probe "
+                       "measured, h100-sxm, ...",
+                       device);
     TRY(run_now(a, &now, e));
     struct result like = {.origin = {device, "{}", commands_tool(), command, now},
                           .made = now,

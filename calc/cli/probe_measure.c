@@ -6,6 +6,7 @@
 #include "calc/base/text.h"
 #include "calc/cli/commands.h"
 #include "calc/cli/model_shapes.h"
+#include "calc/cli/plot.h"
 #include "calc/cli/probe_budget.h"
 #include "calc/cli/probe_rows.h"
 #include "calc/cli/probe_work.h"
@@ -108,6 +109,7 @@ static enum err_code ceilings_within(struct work *w, const char *command, struct
         if (!has && rows[i].why) TRY(work_note(w, arena_printf(w->a, "%s: %s.", rows[i].ceiling, rows[i].why), e));
     }
     TRY(work_note(w, arena_printf(w->a, "%s.", work_who(w)), e));
+    TRY(work_say_failed(w, e));
     if (w->run.stopped) TRY(work_note(w, "stopped by a signal.", e));
     TRY(budget_say_untried(w, e));
     TRY(work_say_stored(w, e));
@@ -115,8 +117,11 @@ static enum err_code ceilings_within(struct work *w, const char *command, struct
                          sizeof rows[0], e));
     TRY(work_all_stored(w, e));
     if (known || w->run.stopped) return ERR_OK;
-    return err_set(e, ERR_NO, "no ceiling could be measured: %s",
-                   w->run.untried ? "there was no time for it" : "the machine was too noisy");
+    return err_set(e, w->run.garbage_n && w->run.garbage_n == w->run.failed_n ? ERR_DEVICE : ERR_NO,
+                   "no ceiling could be measured: %s",
+                   w->run.failed    ? w->run.failed
+                   : w->run.untried ? "there was no time for it"
+                                    : "the machine was too noisy");
 }
 
 /* -- run -- */
@@ -156,9 +161,13 @@ static enum err_code note_once(struct work *w, const char *text, struct err *e)
 static enum err_code say_unpredicted(struct work *w, const struct result *r, const struct probe_row *row, struct err *e)
 {
     const bool peak = r->flops > 0 && isnan(row->peak_flops_per_s);
+    const bool paged = !peak && r->piece_bytes > 0 && !isnan(row->read_bytes_per_s);
     return note_once(w,
                      arena_printf(w->a, "rows without a prediction: the %s%s could not be measured around them.",
-                                  peak ? "peak of " : "bandwidth", peak ? r->unit : ""),
+                                  peak    ? "peak of "
+                                  : paged ? "rate of reading pages in no order"
+                                          : "bandwidth",
+                                  peak ? r->unit : ""),
                      e);
 }
 
@@ -241,17 +250,45 @@ static bool is_all_garbage(const struct probe_row *rows, size_t n)
     return n > 0;
 }
 
+/* Whether nothing was measured since it wants more memory than there is. */
+static bool is_all_memory(const struct probe_row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!rows[i].reason || strcmp(rows[i].outcome, result_outcome_name(RESULT_REFUSED)) != 0 ||
+            (strcmp(rows[i].reason, "no memory") != 0 && !strstr(rows[i].reason, " MB, of which ")))
+            return false;
+    return n > 0;
+}
+
+/* Whether no shape is one that its kernel takes here. */
+static bool is_all_refused(const struct probe_row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(rows[i].outcome, result_outcome_name(RESULT_REFUSED)) != 0) return false;
+    return n > 0;
+}
+
+/* The outcome is shown, whatever there is room for, where it is not the same for all. */
+static void show_outcomes(struct column *columns, size_t columns_n, const struct probe_row *rows, size_t n)
+{
+    bool all = true;
+    for (size_t i = 0; i < n; i++) all = all && strcmp(rows[i].outcome, result_outcome_name(RESULT_MEASURED)) == 0;
+    for (size_t i = 0; i < columns_n && !all; i++)
+        if (strcmp(columns[i].key, "outcome") == 0) columns[i].flags &= ~(unsigned)COLUMN_SPARE;
+}
+
 /* Jobs as long as there is time, the first in any case; a hot result where the cold one says that its
  * operands fit the last cache. */
 static enum err_code run_jobs(struct work *w, const struct plan *plan, const struct budget *b, struct probe_row *rows,
                               struct err *e)
 {
     const char *state = option_get(w->v, "state");
-    const bool cold = strcmp(state, "hot") != 0, hot = strcmp(state, "cold") != 0;
+    const bool asked = strcmp(state, "hot") != 0, hot = strcmp(state, "cold") != 0;
     for (w->done = 0; w->done < plan->n && !w->run.stopped && (!w->done || budget_left_s(b) > 0); w->done++) {
         const struct plan_job *job = &plan->jobs[w->done];
         struct result r = {.outcome = RESULT_REFUSED};
         bool fits = true;
+        const bool cold = asked && !(hot && strcmp(job->kernel->ceiling, "launch") == 0); /* without operands */
         progress_show(&w->bar, w->done, w->total);
         w->run.set.until_s = budget_until_s(b, w->done == 0);
         budget_share(w, b, (plan->n - w->done) * (cold && hot ? 2 : 1));
@@ -328,6 +365,7 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     run_close(&w->run);
     TRY(code);
     TRY(say_ceilings(w, e));
+    TRY(work_say_failed(w, e));
     TRY(budget_say_untried(w, e));
     TRY(budget_say_left_out(w, &plan, ceilings_s, e));
     TRY(work_say_stored(w, e));
@@ -340,14 +378,21 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
             w, "noisy results: a longer --deadline helps, and priority where it is allowed: chrt -f 1 ridge probe run.",
             e));
     struct err unplotted = {.code = ERR_OK};
-    if (plot && measured && probe_draw(w->a, &w->run, rows, n, plot, &unplotted) != ERR_OK)
-        TRY(work_note(w, arena_printf(w->a, "no picture: %s.", unplotted.text), e));
+    if (plot && measured) (void)probe_draw(w->a, &w->run, rows, n, plot, &unplotted);
     for (size_t i = 0; i < columns_n && probe_rows_over(rows, n); i++)
         if (strcmp(columns[i].key, "over") == 0) columns[i].flags |= COLUMN_SHOWN;
+    show_outcomes(columns, columns_n, rows, n);
     TRY(work_write_table(w, "ridge.probe.1", columns, columns_n, rows, n, sizeof *rows, e));
     TRY(work_all_stored(w, e));
+    if (measured && unplotted.code != ERR_OK)
+        return err_set(e, unplotted.code == ERR_NOMEM ? ERR_NOMEM : ERR_IO, "no picture: %s", unplotted.text);
     if (measured || (w->run.stopped && !w->run.late)) return ERR_OK;
-    return err_set(e, is_all_garbage(rows, n) ? ERR_DEVICE : ERR_NO, "no number: %s",
+    return err_set(e,
+                   is_all_garbage(rows, n)                                ? ERR_DEVICE
+                   : is_all_memory(rows, n)                               ? ERR_NOMEM
+                   : option_get(w->v, "shape") && is_all_refused(rows, n) ? ERR_RANGE
+                                                                          : ERR_NO,
+                   "no number: %s",
                    n && rows[0].reason ? rows[0].reason
                    : w->run.late       ? "no shape was done when the time was over"
                                        : "nothing was measured");

@@ -25,7 +25,7 @@ enum err_code work_read_time(const struct option_values *v, const char *name, do
     if (!text) return ERR_OK;
     if (units_parse_time(text, out, e) != ERR_OK) return e ? err_prepend(e, "--%s: ", name) : ERR_USAGE;
     if (*out >= lo && *out <= hi) return ERR_OK;
-    return err_set(e, ERR_USAGE, "--%s: wanted %g to %g seconds", name, lo, hi);
+    return err_set(e, ERR_USAGE, "--%s: wanted %.7g to %.7g seconds", name, lo, hi);
 }
 
 static enum err_code read_count(const struct option_values *v, const char *name, int64_t lo, int64_t hi, int64_t *out,
@@ -116,7 +116,10 @@ enum err_code work_open_store(struct work *w, struct err *e)
     w->run.store = NULL;
     if (code == ERR_NOMEM) return err_nomem(e);
     if (path) return err_set(e, code, "not stored: %s (--store none measures all the same)", why.text);
-    return work_note(w, arena_printf(w->a, "not stored: %s.", why.text), e);
+    const char *text = arena_printf(w->a, "not stored: %s", why.text);
+    if (!text) return err_nomem(e);
+    progress_notice(&w->bar, text);
+    return work_note(w, arena_printf(w->a, "%s.", text), e);
 }
 
 enum err_code work_say_stored(struct work *w, struct err *e)
@@ -128,6 +131,16 @@ enum err_code work_say_stored(struct work *w, struct err *e)
     TRY(work_note(w, arena_printf(w->a, "%zu result%s stored in %s.", r->stored, r->stored == 1 ? "" : "s", clean), e));
     if (!r->not_stored) return ERR_OK;
     return work_note(w, arena_printf(w->a, "%zu not stored: %s.", r->not_stored, r->store_err.text), e);
+}
+
+enum err_code work_say_failed(struct work *w, struct err *e)
+{
+    const struct run *r = &w->run;
+    if (!r->failed_n) return ERR_OK;
+    return work_note(w,
+                     arena_printf(w->a, "%zu measurement%s of ceilings failed, which may be too low without: %s%s.",
+                                  r->failed_n, r->failed_n == 1 ? "" : "s", r->failed, r->failed_n > 4 ? "; ..." : ""),
+                     e);
 }
 
 enum err_code work_all_stored(const struct work *w, struct err *e)

@@ -52,6 +52,10 @@ enum err_code work_open_store(struct work *w, struct err *e);
 enum err_code work_say_stored(struct work *w, struct err *e);
 enum err_code work_all_stored(const struct work *w, struct err *e);
 
+/* work_say_failed -- a sentence on codes of ceilings that crashed, hung or were wrong, where there are some. Errors:
+ * ERR_NOMEM. */
+enum err_code work_say_failed(struct work *w, struct err *e);
+
 /* work_write_table -- the rows, and all notes, where -o says. */
 enum err_code work_write_table(struct work *w, const char *schema, const struct column *columns, size_t columns_n,
                                const void *rows, size_t n, size_t stride, struct err *e);

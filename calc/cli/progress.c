@@ -51,6 +51,12 @@ void progress_end(struct progress *p)
     p->shown = false;
 }
 
+void progress_notice(struct progress *p, const char *text)
+{
+    progress_end(p);
+    (void)fprintf(stderr, "ridge: %s\n", text);
+}
+
 void progress_line(struct progress *p, const char *text)
 {
     if (!p->terminal) return;

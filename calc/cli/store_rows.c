@@ -89,7 +89,8 @@ static void calibrate(const struct result *r, const struct hw *hw, struct row *o
         out->kernel.memory_slower = hw->bandwidth_bytes_per_s / read;
     else if (read > 0 && kernel_work(&out->kernel, hw, &w, NULL) == ERR_OK && w.memory_s > 0)
         out->kernel.memory_slower = w.bytes / w.memory_s / read;
-    out->uncalibrated = (r->flops > 0 && isnan(peak)) || isnan(read);
+    out->unbounded = (r->flops > 0 && isnan(peak)) || isnan(read);
+    out->uncalibrated = out->unbounded;
 }
 
 bool store_row(struct arena *a, const struct result *r, const char *store, const struct hw *hw, struct row *out)

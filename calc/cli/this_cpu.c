@@ -9,23 +9,41 @@
 #include "calc/base/units.h"
 #include "probe/store.h"
 
-/* The results of one run: they follow one another but for what other programs stored meanwhile. */
-struct ceilings {
-    const struct result *run;             /* one result of it */
-    double fp32, dot, bytes;              /* flops/s */
-    double read, moved, cache[HW_CACHES]; /* bytes/s */
-    int64_t first, last;                  /* ids */
+/* What a device is described by. */
+enum ceiling {
+    PEAK_FP32,
+    PEAK_DOT,
+    PEAK_BYTES,
+    READ_MEMORY,
+    MOVE_MEMORY,
+    READ_CACHE,
+    CEILINGS_N = READ_CACHE + HW_CACHES
 };
+
+static const char *const CEILING_NAMES[CEILINGS_N] = {"peak fp32",      "peak bf16-dot",         "peak int8-dot",
+                                                      "reading memory", "moving memory",         "reading L1",
+                                                      "reading L2",     "reading the last cache"};
+
+/* The best of all sets of one identity: what disturbs a ceiling only ever makes it lower. */
+struct ceilings {
+    const struct result *run;            /* the newest result of them */
+    double best[CEILINGS_N];             /* flops/s, bytes/s; NAN in no set */
+    const struct result *of[CEILINGS_N]; /* whose that is */
+    double newest[CEILINGS_N];           /* of the set that was measured last */
+    const struct result *from;           /* the oldest result with a number */
+    int64_t first, last;                 /* ids */
+    size_t sets;
+};
+
+static bool same_identity(const struct result *x, const struct result *y)
+{
+    return strcmp(x->origin.device, y->origin.device) == 0 && strcmp(x->origin.identity, y->origin.identity) == 0;
+}
 
 static bool same_run(const struct result *x, const struct result *y)
 {
-    return strcmp(x->origin.started, y->origin.started) == 0 && strcmp(x->origin.device, y->origin.device) == 0 &&
-           strcmp(x->origin.command, y->origin.command) == 0 && strcmp(x->origin.identity, y->origin.identity) == 0;
-}
-
-static void keep_best(double *to, double v)
-{
-    if (v > *to || isnan(*to)) *to = v;
+    return strcmp(x->origin.started, y->origin.started) == 0 && strcmp(x->origin.command, y->origin.command) == 0 &&
+           same_identity(x, y);
 }
 
 /* -- what a machine says of itself -- */
@@ -58,26 +76,126 @@ static size_t level_of(const struct machine *m, double footprint_bytes)
     return i;
 }
 
+/* Which ceiling a result measures, with or without a number; CEILINGS_N: none of a device. */
+static size_t ceiling_of(const struct result *r, const struct machine *m)
+{
+    if (strcmp(r->ceiling, "compute") == 0)
+        return strcmp(r->unit, "fp32") == 0       ? PEAK_FP32
+               : strcmp(r->unit, "bf16-dot") == 0 ? PEAK_DOT
+               : strcmp(r->unit, "int8-dot") == 0 ? PEAK_BYTES
+                                                  : CEILINGS_N;
+    if (strcmp(r->ceiling, "read") == 0 && r->cold) return READ_MEMORY;
+    if (strcmp(r->ceiling, "read") == 0) return READ_CACHE + level_of(m, r->footprint_bytes);
+    return strcmp(r->ceiling, "bandwidth") == 0 && r->cold ? MOVE_MEMORY : CEILINGS_N;
+}
+
 static void take(const struct result *r, const struct machine *m, struct ceilings *c)
 {
-    const double time_s = result_time_s(r), bytes = (r->read_bytes + r->written_bytes) / time_s;
-    if (!*r->ceiling || isnan(time_s)) return;
-    if (strcmp(r->ceiling, "compute") == 0) {
-        if (strcmp(r->unit, "fp32") == 0) keep_best(&c->fp32, r->flops / time_s);
-        if (strcmp(r->unit, "bf16-dot") == 0) keep_best(&c->dot, r->flops / time_s);
-        if (strcmp(r->unit, "int8-dot") == 0) keep_best(&c->bytes, r->flops / time_s);
-    } else if (strcmp(r->ceiling, "read") == 0 && r->cold) {
-        keep_best(&c->read, bytes);
-    } else if (strcmp(r->ceiling, "read") == 0) {
-        const size_t level = level_of(m, r->footprint_bytes);
-        if (level < HW_CACHES) keep_best(&c->cache[level], bytes);
-    } else if (strcmp(r->ceiling, "bandwidth") == 0 && r->cold) {
-        keep_best(&c->moved, bytes);
-    } else {
-        return;
+    const double time_s = result_time_s(r);
+    const size_t i = ceiling_of(r, m);
+    if (i >= CEILINGS_N || isnan(time_s)) return;
+    const double v = (i <= PEAK_BYTES ? r->flops : r->read_bytes + r->written_bytes) / time_s;
+    if (!(v <= c->best[i])) {
+        c->best[i] = v;
+        c->of[i] = r;
     }
-    if (!c->first) c->first = r->id;
+    if (same_run(r, c->run) && !(v <= c->newest[i])) c->newest[i] = v;
+    if (!c->from) {
+        c->from = r;
+        c->first = r->id;
+    }
     c->last = r->id;
+}
+
+static void gather_sets(const struct result *r, size_t n, const struct machine *m, struct ceilings *c)
+{
+    const struct result *before = NULL;
+    for (size_t i = 0; i < CEILINGS_N; i++) c->best[i] = c->newest[i] = (double)NAN;
+    for (size_t i = 0; i < n; i++) {
+        if (!*r[i].ceiling || !same_identity(&r[i], c->run)) continue;
+        c->sets += !before || !same_run(&r[i], before); /* two at once may count as more */
+        before = &r[i];
+        take(&r[i], m, c);
+    }
+}
+
+/* -- what is said of it -- */
+
+/* Codes of a ceiling that its best set tried and no set has a number of. */
+static size_t codes_lost(const struct result *r, size_t n, const struct machine *m, const struct ceilings *c,
+                         size_t which)
+{
+    size_t lost = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!same_run(&r[i], c->of[which]) || ceiling_of(&r[i], m) != which || !isnan(result_time_s(&r[i]))) continue;
+        bool known = false;
+        for (size_t j = 0; j < n && !known; j++)
+            known = strcmp(r[j].variant, r[i].variant) == 0 && strcmp(r[j].kernel, r[i].kernel) == 0 &&
+                    same_identity(&r[j], &r[i]) && ceiling_of(&r[j], m) == which &&
+                    (!isnan(result_time_s(&r[j])) || (j < i && same_run(&r[j], &r[i])));
+        lost += !known;
+    }
+    return lost;
+}
+
+static const char *listed(struct arena *a, const char *list, const char *word)
+{
+    return list ? arena_printf(a, "%s%s%s", list, *list ? ", " : "", word) : NULL;
+}
+
+/* "; reading memory: 17.67 GB/s in the last set, ..." and how many codes were lost. NULL: no memory. */
+static const char *doubt_of(struct arena *a, const struct ceilings *c, size_t i, size_t lost)
+{
+    static const double BELOW = 0.9;
+    const enum units_kind unit = i <= PEAK_BYTES ? UNITS_FLOPS_PER_S : UNITS_BYTES_PER_S;
+    char newest[UNITS_TEXT_MAX], best[UNITS_TEXT_MAX];
+    const char *text = lost ? arena_printf(a, "; %s: %zu code%s gave no number, so it may be too low", CEILING_NAMES[i],
+                                           lost, lost == 1 ? "" : "s")
+                            : "";
+    if (!text || !(c->newest[i] < BELOW * c->best[i])) return text;
+    return arena_printf(a, "%s; %s: %s in the last set, %.0f %% below %s of %s: other work on this machine", text,
+                        CEILING_NAMES[i], units_format(newest, unit, c->newest[i]),
+                        100 * (1 - c->newest[i] / c->best[i]), units_format(best, unit, c->best[i]),
+                        c->of[i]->origin.started);
+}
+
+/* What is wrong with the sets. NULL: no memory. */
+static const char *doubts(struct arena *a, const struct result *r, size_t n, const struct machine *m,
+                          const struct ceilings *c)
+{
+    const char *text = "", *never = "", *last = "";
+    for (size_t i = 0; i < CEILINGS_N; i++) {
+        const bool dots = i == PEAK_DOT || i == PEAK_BYTES; /* not every CPU has them */
+        const bool cache = i >= READ_CACHE;
+        if (cache && !(m->cache_bytes[i - READ_CACHE] > 0)) continue;
+        if (isnan(c->best[i])) {
+            if (!dots) never = listed(a, never, CEILING_NAMES[i]);
+            continue;
+        }
+        if (isnan(c->newest[i])) last = listed(a, last, CEILING_NAMES[i]);
+        const char *one = cache ? "" : doubt_of(a, c, i, codes_lost(r, n, m, c, i));
+        text = text && one ? arena_printf(a, "%s%s", text, one) : NULL;
+    }
+    if (!text || !never || !last) return NULL;
+    return arena_printf(a, "%s%s%s%s%s", text, *last ? "; the last set is partial, without " : "", last,
+                        *never ? "; partial: no set has " : "", never);
+}
+
+static const char *say(struct arena *a, const char *store, const struct result *r, size_t n, const struct machine *m,
+                       const struct ceilings *c, bool alone)
+{
+    char best[UNITS_TEXT_MAX];
+    const char *of = "", *to = "", *wrong = doubts(a, r, n, m, c);
+    if (c->sets > 1) {
+        to = arena_printf(a, " to %s", c->run->origin.started);
+        of = arena_printf(a, ", the best of %zu sets (reading memory: %s of %s)", c->sets,
+                          units_format(best, UNITS_BYTES_PER_S, c->best[READ_MEMORY]),
+                          c->of[READ_MEMORY]->origin.started);
+    }
+    if (!of || !to || !wrong) return NULL;
+    return arena_printf(a, "%s%s: ceilings of %s%s, results %lld to %lld of %s%s%s", c->run->origin.device,
+                        alone ? ", one core" : "", c->from->origin.started, to, (long long)c->first, (long long)c->last,
+                        store, of, wrong);
 }
 
 /* -- the device -- */
@@ -85,11 +203,11 @@ static void take(const struct result *r, const struct machine *m, struct ceiling
 static void describe(const struct ceilings *c, const struct machine *m, const char *store, const char *key,
                      const char *said, struct hw *out)
 {
-    const double nan = (double)NAN, narrow = fmax(c->fp32, c->dot);
+    const double nan = (double)NAN, fp32 = c->best[PEAK_FP32], narrow = fmax(fp32, c->best[PEAK_DOT]);
     const double peaks[HW_DTYPES_N] = {
-        [HW_FP32_VECTOR] = c->fp32, [HW_TF32] = c->fp32, [HW_FP16] = c->fp32,
-        [HW_BF16] = narrow,         [HW_FP8] = narrow,   [HW_INT8] = fmax(narrow, c->bytes),
-        [HW_FP4] = narrow,          [HW_INT4] = narrow};
+        [HW_FP32_VECTOR] = fp32, [HW_TF32] = fp32,  [HW_FP16] = fp32,
+        [HW_BF16] = narrow,      [HW_FP8] = narrow, [HW_INT8] = fmax(narrow, c->best[PEAK_BYTES]),
+        [HW_FP4] = narrow,       [HW_INT4] = narrow};
     *out = (struct hw){.file = store,
                        .key = key,
                        .measured = said,
@@ -98,9 +216,9 @@ static void describe(const struct ceilings *c, const struct machine *m, const ch
                        .memory_label_bytes = m->memory_bytes,
                        .memory_visible_bytes = m->memory_bytes,
                        .memory_usable_bytes = nan,
-                       .bandwidth_bytes_per_s = c->read,
-                       .bandwidth_measured_bytes_per_s = c->read,
-                       .moved_bytes_per_s = c->moved,
+                       .bandwidth_bytes_per_s = c->best[READ_MEMORY],
+                       .bandwidth_measured_bytes_per_s = c->best[READ_MEMORY],
+                       .moved_bytes_per_s = c->best[MOVE_MEMORY],
                        .sm_count = m->threads,
                        .clock_mhz = nan,
                        .sm_version = nan,
@@ -118,7 +236,7 @@ static void describe(const struct ceilings *c, const struct machine *m, const ch
     for (size_t i = 0; i < HW_DTYPES_N; i++) out->peak_flops_per_s[i] = peaks[i];
     for (size_t i = 0; i < HW_CACHES; i++) {
         out->cache_bytes[i] = m->cache_bytes[i];
-        out->cache_bytes_per_s[i] = c->cache[i];
+        out->cache_bytes_per_s[i] = c->best[READ_CACHE + i];
         if (m->cache_bytes[i] > 0) out->l2_bytes = m->cache_bytes[i];
     }
     for (int f = 0; f < HW_FIELDS_N; f++) {
@@ -149,26 +267,21 @@ enum err_code this_cpu_make(struct arena *a, const char *store, const struct res
     const char *key = key_of(a, threads);
     double other = 0;
     if (!key) return err_nomem(e);
-    const double nan = (double)NAN;
     struct machine m;
     struct err unread = {.code = ERR_OK};
     for (size_t end = n; end > 0; end--) {
         const struct result *last = &r[end - 1];
-        struct ceilings c = {.run = last, .fp32 = nan, .dot = nan, .bytes = nan, .read = nan, .moved = nan};
-        if (!*last->ceiling || (end < n && same_run(last, &r[end]))) continue; /* looked at with its run's last */
+        struct ceilings c = {.run = last};
+        if (!*last->ceiling || (end < n && same_identity(last, &r[end]))) continue; /* looked at with the newer ones */
         if (read_machine(a, store, last->origin.identity, &m, &unread) == ERR_NOMEM) return err_nomem(e);
         if (!m.cpu) continue;
         if (m.threads != (double)threads) {
             if (other < 1) other = m.threads;
             continue;
         }
-        for (size_t i = 0; i < HW_CACHES; i++) c.cache[i] = nan;
-        for (size_t i = 0; i < end; i++)
-            if (same_run(&r[i], last)) take(&r[i], &m, &c);
-        if (isnan(c.fp32) || isnan(c.read) || isnan(m.memory_bytes)) continue;
-        out->said = arena_printf(a, "%s%s: ceilings of %s, results %lld to %lld of %s", last->origin.device,
-                                 threads > 1 ? "" : ", one core", last->origin.started, (long long)c.first,
-                                 (long long)c.last, store);
+        gather_sets(r, end, &m, &c);
+        if (isnan(c.best[PEAK_FP32]) || isnan(c.best[READ_MEMORY]) || isnan(m.memory_bytes)) continue;
+        out->said = say(a, store, r, end, &m, &c, threads == 1);
         if (!out->said) return err_nomem(e);
         describe(&c, &m, store, key, out->said, &out->hw);
         return ERR_OK;

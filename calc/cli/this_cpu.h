@@ -25,9 +25,11 @@ struct this_cpu {
 /* this_cpu_named -- whether a device is called this-cpu or this-cpu@N, N from 2 to 65536; *threads: N. */
 bool this_cpu_named(const char *name, int64_t *threads);
 
-/* this_cpu_make -- of n results that measure ceilings, in the order they were made. The newest run of a CPU by so
- * many threads that measured, quietly, a peak and the reading of memory gives all of them; of each the best is the
- * ceiling: peak fp32_vector, tf32, fp16 of the unit "fp32", which those formats are turned into; peak bf16, fp8, int8,
+/* this_cpu_make -- of n results that measure ceilings, in the order they were made. Of a CPU by so many threads the
+ * newest identity (machine, threads, software) that has, quietly, a peak and the reading of memory gives all of them:
+ * of each ceiling the best over all its runs, since what disturbs one only ever makes it lower and a run that ended
+ * early has fewer. said: of how many, and where the newest is more than 10 % below, partial, or codes gave no number.
+ * They are peak fp32_vector, tf32, fp16 of the unit "fp32", which those formats are turned into; peak bf16, fp8, int8,
  * fp4, int4 of the unit "bf16-dot", int8 also of "int8-dot", where that is faster; bandwidth of reading memory; l2 and
  * the caches: their sizes, and how fast each is read; memory of the machine. A run whose identity cannot be read is
  * passed over. store: the file's name for messages. Errors: ERR_NO there are none, with the command that measures them;

@@ -104,15 +104,18 @@ static enum err_code add_call(struct arena *a, const struct shape *s, const stru
 
 /* What a layer's calls add up to. */
 struct sum {
-    double all_s, bound_s, calibrated_s, measured_s; /* all_s: the bound of those too that were not measured */
-    double fitted_s, fitted_measured_s;              /* of those that were fitted too: foretold, measured */
+    double all_s, known_s;                    /* bounds by the ceilings of the device: of all; of what was measured */
+    double bound_s, calibrated_s, measured_s; /* of what was measured; NAN where one of it has none */
+    double fitted_s, fitted_measured_s;       /* of those that were fitted too: foretold, measured */
 };
 
 static void add_to(struct sum *sum, const struct shape *x, const struct operator_row *call)
 {
     const double times = (double)x->count / (double)x->layers;
-    sum->all_s += times * call->bound_s;
+    const double floor_s = isnan(call->bound_s) ? x->bound_s : call->bound_s;
+    sum->all_s += times * floor_s;
     if (isnan(call->measured_s)) return;
+    sum->known_s += times * floor_s;
     sum->bound_s += times * call->bound_s;
     sum->calibrated_s += times * call->calibrated_s;
     sum->measured_s += times * call->measured_s;
@@ -124,6 +127,7 @@ static void add_to(struct sum *sum, const struct shape *x, const struct operator
 static struct sum add_sums(struct sum x, double times, struct sum y)
 {
     x.all_s += times * y.all_s;
+    x.known_s += times * y.known_s;
     x.bound_s += times * y.bound_s;
     x.calibrated_s += times * y.calibrated_s;
     x.measured_s += times * y.measured_s;
@@ -152,12 +156,12 @@ static struct sum layer_of(const struct shapes *s, const struct operator_row *ca
         if (x->kind_index != s->v[at].kind_index || !is_beside(x, &s->v[at])) continue;
         add_to(x->whole ? &whole : is_of_mlp(x->op) ? &parts : &rest, x, &call[i]);
     }
-    const bool all = parts.bound_s >= parts.all_s && parts.measured_s <= whole.measured_s;
+    const bool all = parts.known_s >= parts.all_s && parts.measured_s <= whole.measured_s;
     return add_sums(rest, 1, whole.measured_s > 0 && !all ? whole : parts);
 }
 
 /* Whether calls are missing in a sum: one that is measured whole is added up in the same order as all_s. */
-static bool is_part(struct sum sum) { return !(sum.bound_s >= sum.all_s); }
+static bool is_part(struct sum sum) { return !(sum.known_s >= sum.all_s); }
 
 static enum err_code add_row(struct arena *a, const struct shape *first, const char *op, int64_t calls, struct sum sum,
                              struct operator_row *out, struct err *e)
@@ -171,7 +175,7 @@ static enum err_code add_row(struct arena *a, const struct shape *first, const c
                              .bound_s = sum.bound_s,
                              .calibrated_s = sum.calibrated_s,
                              .measured_s = sum.measured_s,
-                             .covered_frac = sum.bound_s / sum.all_s,
+                             .covered_frac = sum.known_s / sum.all_s,
                              .whole_bound_s = sum.all_s};
     if (!(r.measured_s > 0)) r.bound_s = r.calibrated_s = r.measured_s = (double)NAN;
     finish(&r);
@@ -200,7 +204,7 @@ static struct sum step_of(const struct shapes *s, const struct operator_row *cal
         if (is_first_of_layer(s, i)) {
             step = add_sums(step, (double)x->layers, layer_of(s, call, i));
         } else if (x->kind_index < 0) {
-            const struct shape once = {.count = x->count, .layers = 1};
+            const struct shape once = {.count = x->count, .layers = 1, .bound_s = x->bound_s};
             add_to(&one, &once, &call[i]);
             step = add_sums(step, 1, one);
         }
@@ -260,7 +264,7 @@ static const char *missing_of_batches(struct arena *a, const struct shapes *s, c
         if (strcmp(other, list) != 0) continue;
         if (i < at) return "";
         const struct sum step = step_of(s, call, i);
-        text = arena_printf(a, "%s, batch %.0f: %.3g %%%s", text, s->v[i].batch, 100 * (1 - step.bound_s / step.all_s),
+        text = arena_printf(a, "%s, batch %.0f: %.3g %%%s", text, s->v[i].batch, 100 * (1 - step.known_s / step.all_s),
                             *text ? "" : " of the floor's time");
     }
     return text ? arena_printf(a, " Not measured of %s%s: %s.", s->v[at].phase, text, list) : NULL;
@@ -276,6 +280,25 @@ static const char *fitted_of_step(struct arena *a, const struct shapes *s, const
     return arena_printf(a, " Fitted of %s, batch %.0f: %.3g %% of the time measured, foretold %.1f %% %s.",
                         s->v[at].phase, s->v[at].batch, 100 * step.fitted_measured_s / step.measured_s, 100 * fabs(off),
                         off < 0 ? "shorter" : "longer");
+}
+
+/* " 3 calls have no bound: ..." and " 2 calls are faster than their bound: ..." by operator. NULL: no memory. */
+static const char *say_unbounded(struct arena *a, const struct shapes *s, const struct operator_row *call)
+{
+    const char *none = "", *below = "";
+    for (size_t i = 0; i < s->n && none && below; i++) {
+        const bool unbounded = !isnan(call[i].measured_s) && isnan(call[i].bound_s);
+        if (!unbounded && !(call[i].measured_s < call[i].bound_s)) continue;
+        const char **list = unbounded ? &none : &below;
+        *list = arena_printf(a, "%s%s%s %s, batch %.0f", *list, **list ? "; " : "", s->v[i].op, s->v[i].phase,
+                             s->v[i].batch);
+    }
+    if (none && *none)
+        none = arena_printf(
+            a, " No ceilings could be measured around these, so neither they nor sums of them have a bound: %s.", none);
+    if (below && *below)
+        below = arena_printf(a, " Measured below the bound, by ceilings that were too low around them: %s.", below);
+    return none && below ? arena_printf(a, "%s%s", none, below) : NULL;
 }
 
 static enum err_code say_missing(struct arena *a, const struct shapes *s, const struct operator_row *call,
@@ -294,11 +317,12 @@ static enum err_code say_missing(struct arena *a, const struct shapes *s, const 
     for (size_t i = 0; others && i < s->others_n; i++)
         others = arena_printf(a, "%s%s%s", others, i ? ", " : "", s->others[i]);
     if (others && *others) others = arena_printf(a, " No calls of a kind of rows, so in no sum: %s.", others);
-    if (!others) return err_nomem(e);
+    const char *unbounded = say_unbounded(a, s, call);
+    if (!others || !unbounded) return err_nomem(e);
     *out = arena_printf(a,
                         "layer, step (measured): sums of what was measured; part: that of the bound of the "
-                        "whole.%s%s%s",
-                        fitted, text, others);
+                        "whole.%s%s%s%s",
+                        unbounded, fitted, text, others);
     return *out ? ERR_OK : err_nomem(e);
 }
 

@@ -25,6 +25,7 @@ struct row {
     double time_s;
     bool imported;     /* of the store: of a file, not measured there */
     bool uncalibrated; /* of the store: of a machine too noisy for its ceilings, so that no fit has it */
+    bool unbounded;    /* of those: a ceiling around it is not known, so that no time of it can be foretold */
 };
 
 /* A file that was read, or why it was passed over. */

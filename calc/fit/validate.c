@@ -34,6 +34,10 @@ enum err_code validate_rows(struct arena *a, const struct hw *hw, const struct r
                                      nan,
                                      nan,
                                      r->time_s};
+        if (r->unbounded) {
+            v[i].bound_s = v[i].credited_bound_s = nan;
+            continue;
+        }
         const struct fit_class *c = f ? efficiency_find(f, r->class_name) : NULL;
         if (!c) continue;
         TRY(kernel_prepare(&r->kernel, hw, room, &features, e));
@@ -60,9 +64,11 @@ enum err_code validate_doubt(struct arena *a, const struct validate_row *rows, s
     if (!times) return err_nomem(e);
     *out = NULL;
     *below = 0;
+    size_t bounded = 0;
     for (size_t i = 0; i < n; i++) {
+        if (isnan(rows[i].bound_s)) continue;
         *below += rows[i].measured_s < rows[i].credited_bound_s;
-        times[i] = rows[i].measured_s / (rows[i].bound_s + DOUBT_START_S);
+        times[bounded++] = rows[i].measured_s / (rows[i].bound_s + DOUBT_START_S);
     }
     if (*below > 0 && *below * DOUBT_PART >= n) {
         *out = arena_printf(a,
@@ -71,8 +77,8 @@ enum err_code validate_doubt(struct arena *a, const struct validate_row *rows, s
                             *below, n, device);
         return *out ? ERR_OK : err_nomem(e);
     }
-    gsl_sort(times, 1, n);
-    const double median = n ? gsl_stats_quantile_from_sorted_data(times, 1, n, 0.5) : 0;
+    gsl_sort(times, 1, bounded);
+    const double median = bounded ? gsl_stats_quantile_from_sorted_data(times, 1, bounded, 0.5) : 0;
     if (!(median > DOUBT_TIMES)) return ERR_OK;
     *out = arena_printf(a,
                         "Half of %zu rows take over %.3g times what bounds %s and a start of 10 us: is time_s in "
@@ -127,7 +133,7 @@ static struct validate_group summarise(const struct keyed *k, size_t n, const st
 {
     struct validate_group g = {.group = name, .rows = (int64_t)n};
     double logs = 0, sum = 0, baseline = 0;
-    size_t m = 0, inside = 0, banded = 0;
+    size_t m = 0, bounded = 0, inside = 0, banded = 0;
     for (size_t i = 0; i < n; i++) {
         const struct validate_row *r = k[i].row;
         struct kernel_work w = {.weak = false};
@@ -135,7 +141,10 @@ static struct validate_group summarise(const struct keyed *k, size_t n, const st
         g.weak += w.weak;
         g.below_bound += r->measured_s < r->credited_bound_s;
         g.below_bound_fitted += r->calibrated_s < r->credited_bound_s;
-        logs += log(r->measured_s / r->bound_s);
+        if (!isnan(r->bound_s)) {
+            logs += log(r->measured_s / r->bound_s);
+            bounded++;
+        }
         if (isnan(r->calibrated_s)) continue;
         errors[m] = fabs(r->calibrated_s - r->measured_s) / r->measured_s;
         sum += errors[m++];
@@ -147,7 +156,7 @@ static struct validate_group summarise(const struct keyed *k, size_t n, const st
     const double nan = (double)NAN;
     gsl_sort(errors, 1, m);
     g.calibrated = (int64_t)m;
-    g.bound_ratio = n ? exp(logs / (double)n) : nan;
+    g.bound_ratio = bounded ? exp(logs / (double)bounded) : nan;
     g.mape_frac = m ? sum / (double)m : nan;
     g.median_frac = m ? gsl_stats_quantile_from_sorted_data(errors, 1, m, 0.5) : nan;
     g.p90_frac = m ? gsl_stats_quantile_from_sorted_data(errors, 1, m, 0.9) : nan;

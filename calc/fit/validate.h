@@ -4,7 +4,8 @@
 
 #include "calc/fit/efficiency.h"
 
-/* One measured row beside its predictions; NAN where there are no parameters for its class. */
+/* One measured row beside its predictions; NAN where there are no parameters for its class, and all of them where the
+ * row is unbounded. */
 struct validate_row {
     const struct row *row;
     const char *kind, *regime, *framework, *class_name, *file;

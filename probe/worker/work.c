@@ -7,7 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-enum { ALIGN = 256, GUARD = 64, GUARD_BYTE = 0x5c, BLOCKS_LEAST = 64, POISON = 0xaa };
+enum { ALIGN = 256, GUARD = 64, LINE = 64, GUARD_BYTE = 0x5c, BLOCKS_LEAST = 64, POISON = 0xaa };
 
 static const double CHECK_COST = 2e7; /* multiply-adds of the reference, about a tenth of a second */
 
@@ -73,11 +73,14 @@ static unsigned device_of(const struct work *w, size_t b)
     return w->spec.kernel->device ? w->spec.kernel->device(b) : 0;
 }
 
+static double lines_of(size_t bytes) { return (double)((bytes + LINE - 1) / LINE * LINE); }
+
 static void size_up(struct work *w, const struct kern_machine *m, struct rooms *r)
 {
     *r = (struct rooms){.first = {(double)room_of(w->packed_bytes) + (double)room_of(w->scratch_bytes)}};
     r->further[0] = w->packed_bytes ? r->first[0] : 0;
     if (w->room_bytes) r->first[0] += (double)room_of(w->room_bytes);
+    double lines_bytes = lines_of(w->packed_bytes); /* that a call brings into a cache, whole ones */
     w->footprint_bytes = (double)w->packed_bytes;
     w->devices = 1;
     for (size_t b = 0; b < w->buffers_n; b++) {
@@ -89,10 +92,11 @@ static void size_up(struct work *w, const struct kern_machine *m, struct rooms *
         if (!rotates(w, b)) continue;
         r->further[device] += room;
         w->footprint_bytes += (double)bytes_of(&w->buffer[b]);
+        lines_bytes += lines_of(bytes_of(&w->buffer[b]));
     }
     const double cache = cache_of(w, m) > 0 ? cache_of(w, m) : 0x1p26;
     w->footprint_bytes /= (double)w->devices; /* each has its own cache */
-    w->copies = w->spec.cold ? (size_t)ceil(WORK_COLD_CACHES * cache / w->footprint_bytes) : 1;
+    w->copies = w->spec.cold ? (size_t)ceil(WORK_COLD_CACHES * cache * (double)w->devices / lines_bytes) : 1;
     if (w->copies < 1) w->copies = 1;
 }
 
@@ -264,8 +268,11 @@ const char *work_open(const struct work_spec *spec, const struct kern_machine *m
     if (w.split && w.split->room) w.room_bytes = w.split->room(&spec->shape, threads_of(&w));
     if (spec->variant->scratch_bytes) w.scratch_bytes = spec->variant->scratch_bytes(&spec->shape, m);
     size_up(&w, m, &rooms);
-    if (!spec->cold && cache_of(&w, m) > 0 && w.footprint_bytes > cache_of(&w, m) &&
-        spec->kernel->ceiling == KERN_CEILING_NONE) {
+    if (spec->cold && spec->kernel->ceiling == KERN_CEILING_LAUNCH) {
+        (void)snprintf(text, cap, "it reads no operands: it is never cold");
+        return text;
+    }
+    if (!spec->cold && cache_of(&w, m) > 0 && w.footprint_bytes > cache_of(&w, m)) {
         (void)snprintf(text, cap, "its operands are larger than the last-level cache: it is never hot");
         return text;
     }
@@ -273,6 +280,8 @@ const char *work_open(const struct work_spec *spec, const struct kern_machine *m
         const double bytes = rooms.first[i] + (double)(w.copies - 1) * rooms.further[i];
         most = fmax(most, bytes);
         first += rooms.first[i];
+        if (!spec->place)
+            most += (double)w.copies * (double)(sizeof *w.calls + (w.split ? threads_of(&w) * sizeof *w.parts : 0));
         if (bytes <= memory_bytes) w.memory_bytes[i] = (size_t)bytes + ALIGN;
     }
     if (!(most <= memory_bytes)) {

@@ -10,7 +10,8 @@
  *   gemm     a product that takes 2 us + flops/(0.8 of the peak) + bytes/(0.9 of the bandwidth)
  * Asked to count, good and noisy do, slow says that it may not, above ends, and all others time as if they knew
  * nothing. With RIDGE_FAKE_NOISY=peak=3 the first three measurements of that kernel are noisy; with RIDGE_FAKE_DRIFT
- * every second time that a ceiling is measured again it is 6 % lower; with
+ * every second time that a ceiling is measured again it is 6 % lower; with RIDGE_FAKE_CRASH=peak=1 that kernel ends by
+ * SIGSEGV; with
  * RIDGE_FAKE_SLOW=walk=400 that kernel answers after so many ms; with RIDGE_FAKE_TIMES=gemm=130 its times are 1.3 times
  * as long. With RIDGE_FAKE_THREADS=n=5 five threads can make a call together, but for slow and quit. */
 #define _DEFAULT_SOURCE
@@ -209,7 +210,7 @@ static void answer(struct arena *a, int64_t id, const struct wire_job *job, stru
 static void misbehave(struct arena *a, int64_t id, const struct wire_job *job, struct done *done)
 {
     const char *kernel = job->kernel;
-    if (strcmp(kernel, "crash") == 0) {
+    if (strcmp(kernel, "crash") == 0 || told("RIDGE_FAKE_CRASH", kernel)) {
         (void)signal(SIGSEGV, SIG_DFL);
         (void)raise(SIGSEGV);
     }
