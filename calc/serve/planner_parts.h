@@ -145,8 +145,8 @@ void planner_copies(const struct planner_request *q, struct planner_plan *plan, 
 enum err_code planner_open_one(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
                                struct planner *p, struct planner_unit *u, struct planner_plan *out, struct err *e);
 
-/* planner_memory -- what an engine with these limits of an attention group has for the cache, and the sequences of a copy that fit: fields of
- * *out; SHORT with what is missing. Errors: ERR_RANGE. */
+/* planner_memory -- what an engine with these limits of an attention group has for the cache, and the sequences of a
+ * copy that fit: fields of *out; SHORT with what is missing. Errors: ERR_RANGE. */
 enum err_code planner_memory(struct planner *p, const struct planner_unit *u, int64_t step_tokens, int64_t seqs,
                              struct planner_plan *out, struct err *e);
 
