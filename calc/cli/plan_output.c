@@ -320,15 +320,15 @@ static enum err_code write_times(struct arena *a, struct out *o, const struct pl
                      c->device[d].hw->key);
     }
     if (q->server)
-        put_line(
-            o, "steps of %s's server: %s; %s; PP, attention-DP and copies over several nodes by the ratio of floors",
-            q->server->name, engine_terms_text(q->server, q->overlapped, terms), server_band(c, band, sizeof band));
+        put_line(o, "steps of %s's server: %s; %s; PP and copies over several nodes by the ratio of floors",
+                 q->server->name, engine_terms_text(q->server, q->overlapped, terms),
+                 server_band(c, band, sizeof band));
     if (q->server)
         put_line(o, "TTFT has the %s that a first token takes beside its steps",
                  units_format_time(band, engine_first_s(q->traffic.asked_tokens)));
     else if (q->fidelity == PLANNER_CALIBRATED)
         put_line(o,
-                 "times calibrated, %s of their band, kernels and steps of %s; PP, attention-DP and copies over "
+                 "times calibrated, %s of their band, kernels and steps of %s; PP and copies over "
                  "several nodes by the ratio of "
                  "floors",
                  q->p90 ? "at P90" : "the median", plan_kernels(c));

@@ -80,7 +80,7 @@ static enum err_code promise(const struct option_values *v, const char *name, st
     if (time == text && strchr(text, '='))
         return err_set(e, ERR_USAGE, "--%s: p50=, p90=, p95= or p99= and a time", name);
     if (units_parse_time(time, &out->s, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
-    const double longest_s = 1e9; /* thirty years; not a unit */
+    const double longest_s = 1e9; /* not a unit */
     if (out->s > longest_s)
         return err_set(e, ERR_USAGE, "--%s: '%.40s' is no promise: wanted a time below thirty years", name, time);
     return out->s > 0 ? ERR_OK : err_set(e, ERR_USAGE, "--%s: '%s' is no promise: wanted a time above 0", name, time);

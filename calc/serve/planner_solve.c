@@ -245,7 +245,8 @@ enum err_code planner_solve(struct planner *p, struct planner_unit *u, struct pl
     const struct planner_request *q = p->q;
     const double unknown = (double)NAN;
     struct planner_point *o = &plan->point;
-    plan->estimated = q->fidelity == PLANNER_CALIBRATED && !planner_mixes(&u->layout);
+    plan->estimated =
+        q->fidelity == PLANNER_CALIBRATED && !planner_mixes(&u->layout) && !planner_groups_step(&u->layout);
     if (planner_mixes(&u->layout) || planner_groups_step(&u->layout))
         TRY(plain(p, u, plan, e));
     else if (planner_stages_fly(&u->layout) && planner_policy(q) == SIMULATE_CHUNKED)
