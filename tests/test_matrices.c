@@ -275,7 +275,8 @@ static void check_cache(const char *name, const struct dtype *d, int64_t tp)
         const double elems = latent ? (double)(x->kv_rank + x->rope_dim) : kv * (double)(x->head_dim + x->v_head_dim);
         written = cached(d, elems, latent ? 1 : 2 * kv);
         of_token += n * written;
-        index += x->index_heads ? n * cached(d, (double)x->index_dim, 1) : 0;
+        const double keys = (double)x->index_dim; /* of an indexer: fp8, and a scale of 4 bytes for 128 */
+        index += x->index_heads ? n * (keys + 4 * ceil(keys / 128)) : 0;
     }
     assert_true(fabs(cache.bytes_per_token_full - of_token) <= 1e-12 * of_token);
     assert_true(fabs(cache.bytes_per_token_index - index) <= 1e-12 * index);
@@ -284,7 +285,7 @@ static void check_cache(const char *name, const struct dtype *d, int64_t tp)
     assert_non_null(write);
     assert_true(fabs(bytes_at(c, &y, write->kv_bytes, 13, 997) - 13 * written) <= 1e-12 * 13 * written);
     assert_true(!of_index == (index == 0));
-    const double one = cached(d, (double)m.kinds[m.kinds_n - 1].mixer.index_dim, 1);
+    const double width = (double)m.kinds[m.kinds_n - 1].mixer.index_dim, one = width + 4 * ceil(width / 128);
     if (of_index) assert_true(fabs(bytes_at(c, &y, of_index->kv_bytes, 13, 997) - 13 * one) <= 1e-12 * 13 * one);
     arena_close(a);
 }
