@@ -5,8 +5,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <ctype.h>
-#include <dirent.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -22,51 +20,9 @@
 #include "kernels/kernel.h"
 #include "probe/run.h"
 #include "tests/scratch.h"
+#include "tests/workers.h"
 
-enum { CHILDREN_MAX = 16 };
-
-/* A program beside this one: "fake-worker", "../ridge". */
-static const char *beside(struct arena *a, const char *name)
-{
-    const char *path;
-    assert_int_equal(session_worker_path(a, name, &path, NULL), ERR_OK);
-    return path;
-}
-
-/* Living children of a process that are the fake worker. */
-static size_t workers_of(pid_t parent, pid_t out[CHILDREN_MAX])
-{
-    DIR *d = opendir("/proc");
-    size_t n = 0;
-    for (struct dirent *f; d && (f = readdir(d)) != NULL;) {
-        char path[300], line[300], *end;
-        if (!isdigit((unsigned char)f->d_name[0])) continue;
-        (void)snprintf(path, sizeof path, "/proc/%s/cmdline", f->d_name);
-        FILE *c = fopen(path, "r");
-        if (!c) continue;
-        const size_t got = fread(line, 1, sizeof line - 1, c);
-        (void)fclose(c);
-        line[got] = '\0';
-        const char *slash = strrchr(line, '/');
-        if (strcmp(slash ? slash + 1 : line, "fake-worker") != 0) continue;
-        /* its argument is the number of the parent */
-        const char *argument = line + strlen(line) + 1;
-        if (argument >= line + got || strtol(argument, &end, 10) != (long)parent) continue;
-        if (n < CHILDREN_MAX) out[n++] = (pid_t)strtol(f->d_name, NULL, 10);
-    }
-    if (d) (void)closedir(d);
-    return n;
-}
-
-static bool soon_none(pid_t parent)
-{
-    pid_t pid[CHILDREN_MAX];
-    for (int i = 0; i < 200; i++) {
-        if (workers_of(parent, pid) == 0) return true;
-        (void)poll(NULL, 0, 10);
-    }
-    return false;
-}
+#define WORKER "fake-worker"
 
 /* -- one answer each -- */
 
@@ -85,7 +41,7 @@ static void outcomes(void **state)
     struct arena *a = arena_open();
     hold_begin(&before);
     struct run r = {.arena = a,
-                    .set = {.worker = beside(a, "fake-worker"),
+                    .set = {.worker = workers_beside(a, WORKER),
                             .before = &before,
                             .deadline_s = 0.05,
                             .patience_s = 0.4,
@@ -110,7 +66,7 @@ static void outcomes(void **state)
         assert_true((x.outcome == RESULT_MEASURED) == !isnan(result_time_s(&x)));
     }
     run_close(&r);
-    assert_true(soon_none(getpid()));
+    assert_true(workers_gone(getpid(), WORKER));
     hold_end(&before);
     arena_close(a);
 }
@@ -129,12 +85,12 @@ static void bytes_of_memory(void **state)
                  {"gemm", "this worker does not know how to count", RESULT_MEASURED},
                  {"good", "", RESULT_MEASURED}};
     sigset_t before;
-    pid_t pid[CHILDREN_MAX];
+    pid_t pid[WORKERS_MAX];
     (void)state;
     struct arena *a = arena_open();
     hold_begin(&before);
     struct run r = {.arena = a,
-                    .set = {.worker = beside(a, "fake-worker"),
+                    .set = {.worker = workers_beside(a, WORKER),
                             .before = &before,
                             .deadline_s = 0.05,
                             .patience_s = 0.4,
@@ -145,7 +101,7 @@ static void bytes_of_memory(void **state)
     struct err e = {.code = ERR_OK};
     assert_int_equal(run_open(&r, &e), ERR_OK);
     assert_int_equal(run_measure_ceilings(&r, &e), ERR_OK);
-    assert_int_equal(workers_of(getpid(), pid), 1);
+    assert_int_equal(workers_of(getpid(), WORKER, pid), 1);
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         const struct wire_kernel *k = plan_kernel(&r.device, CASES[i].kernel);
         const struct plan_job job = {
@@ -157,10 +113,10 @@ static void bytes_of_memory(void **state)
         const bool counted = strcmp(CASES[i].kernel, "good") == 0 || strcmp(CASES[i].kernel, "noisy") == 0;
         assert_true(counted == (x.dram_read_bytes == 1.25e6 && x.dram_write_bytes == 3e4));
         assert_true(counted == !isnan(x.dram_read_bytes));
-        assert_int_equal(workers_of(getpid(), pid), strcmp(CASES[i].kernel, "above") == 0 ? 1 : 2);
+        assert_int_equal(workers_of(getpid(), WORKER, pid), strcmp(CASES[i].kernel, "above") == 0 ? 1 : 2);
     }
     run_close(&r);
-    assert_true(soon_none(getpid()));
+    assert_true(workers_gone(getpid(), WORKER));
     hold_end(&before);
     arena_close(a);
 }
@@ -173,7 +129,7 @@ static void no_worker(void **state)
     (void)state;
     struct arena *a = arena_open();
     hold_begin(&before);
-    assert_int_equal(session_open(a, beside(a, "no-such-worker"), &before, &s, &e), ERR_DEVICE);
+    assert_int_equal(session_open(a, workers_beside(a, "no-such-worker"), &before, &s, &e), ERR_DEVICE);
     assert_non_null(strstr(e.text, "no-such-worker"));
     hold_end(&before);
     arena_close(a);
@@ -183,7 +139,7 @@ static void no_worker(void **state)
 
 static pid_t start_ridge(struct arena *a, const char *db)
 {
-    const char *ridge = beside(a, "../ridge"), *worker = beside(a, "fake-worker");
+    const char *ridge = workers_beside(a, "../ridge"), *worker = workers_beside(a, WORKER);
     const pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid > 0) return pid;
@@ -219,18 +175,18 @@ static void killed_200_times(void **state)
 {
     enum { KILLS = 200, LATEST_MS = 120 };
     char dir[SCRATCH_MAX], db[SCRATCH_FILE_MAX];
-    pid_t worker[CHILDREN_MAX];
+    pid_t worker[WORKERS_MAX];
     size_t n = 0, hit_ridge = 0, hit_worker = 0, done = 0;
     (void)state;
     struct arena *a = arena_open();
-    if (access(beside(a, "../ridge"), X_OK) != 0) skip();
+    if (access(workers_beside(a, "../ridge"), X_OK) != 0) skip();
     (void)snprintf(db, sizeof db, "%s/m.db", scratch_dir(dir));
     for (int i = 0; i < KILLS; i++) {
         int status = 0;
         const uint64_t dice = kern_hash(4242, (uint64_t)i);
         const pid_t ridge = start_ridge(a, db);
         (void)poll(NULL, 0, (int)(dice >> 8 & 0xffff) % LATEST_MS);
-        if (dice % 2 && workers_of(ridge, worker) > 0) {
+        if (dice % 2 && workers_of(ridge, WORKER, worker) > 0) {
             hit_worker += kill(worker[0], SIGKILL) == 0;
             /* the run goes on with another worker; now it is killed too, or left to end */
             (void)poll(NULL, 0, (int)(dice >> 24 & 0xffff) % LATEST_MS);
@@ -239,7 +195,7 @@ static void killed_200_times(void **state)
         if (!(dice >> 1 & 1)) hit_ridge += kill(ridge, dice >> 2 & 1 ? SIGINT : SIGKILL) == 0;
         assert_int_equal(waitpid(ridge, &status, 0), ridge);
         done += WIFEXITED(status);
-        assert_true(soon_none(ridge));
+        assert_true(workers_gone(ridge, WORKER));
         if (access(db, F_OK) == 0) n = check_store(db, n);
     }
     sqlite3 *s;

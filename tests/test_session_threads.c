@@ -7,8 +7,6 @@
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <ctype.h>
-#include <dirent.h>
 #include <math.h>
 #include <poll.h>
 #include <signal.h>
@@ -26,61 +24,11 @@
 #include "probe/run.h"
 #include "probe/worker/team.h"
 #include "tests/scratch.h"
+#include "tests/workers.h"
 
-enum { FOUND_MAX = 16, THREADS = 2 };
+enum { THREADS = 2 };
 
 #define WORKER "ridge-worker-cpu"
-
-static const char *beside(struct arena *a, const char *name)
-{
-    const char *path;
-    assert_int_equal(session_worker_path(a, name, &path, NULL), ERR_OK);
-    return path;
-}
-
-/* Numbers of the entries of a folder of /proc. */
-static size_t numbers_in(const char *path, pid_t *out, size_t most)
-{
-    DIR *d = opendir(path);
-    size_t n = 0;
-    for (struct dirent *f; d && n < most && (f = readdir(d)) != NULL;)
-        if (isdigit((unsigned char)f->d_name[0])) out[n++] = (pid_t)strtol(f->d_name, NULL, 10);
-    if (d) (void)closedir(d);
-    return n;
-}
-
-/* Living workers that a process has started: their only argument is its number. */
-static size_t workers_of(pid_t parent, pid_t out[FOUND_MAX])
-{
-    enum { ALL_MAX = 4096 };
-    static pid_t all[ALL_MAX];
-    const size_t all_n = numbers_in("/proc", all, ALL_MAX);
-    size_t n = 0;
-    for (size_t i = 0; i < all_n; i++) {
-        char path[64], line[400], *end;
-        (void)snprintf(path, sizeof path, "/proc/%ld/cmdline", (long)all[i]);
-        FILE *c = fopen(path, "r");
-        if (!c) continue;
-        const size_t got = fread(line, 1, sizeof line - 1, c);
-        (void)fclose(c);
-        line[got] = '\0';
-        const char *slash = strrchr(line, '/'), *argument = line + strlen(line) + 1;
-        if (strcmp(slash ? slash + 1 : line, WORKER) != 0) continue;
-        if (argument >= line + got || strtol(argument, &end, 10) != (long)parent) continue;
-        if (n < FOUND_MAX) out[n++] = all[i];
-    }
-    return n;
-}
-
-static bool soon_none(pid_t parent)
-{
-    pid_t pid[FOUND_MAX];
-    for (int i = 0; i < 300; i++) {
-        if (workers_of(parent, pid) == 0) return true;
-        (void)poll(NULL, 0, 10);
-    }
-    return false;
-}
 
 static struct run run_of(struct arena *a, const sigset_t *before, const char *worker)
 {
@@ -125,7 +73,7 @@ static void outcomes(void **state)
     assert_int_equal(setenv("RIDGE_FAKE_THREADS", "n=2", 1), 0);
     struct arena *a = arena_open();
     hold_begin(&before);
-    struct run r = run_of(a, &before, beside(a, "fake-worker"));
+    struct run r = run_of(a, &before, workers_beside(a, "fake-worker"));
     struct err e = {.code = ERR_OK};
     assert_int_equal(run_open(&r, &e), ERR_OK);
     assert_int_equal(r.device.threads, THREADS);
@@ -150,9 +98,9 @@ static void deadline(void **state)
     sigset_t before;
     (void)state;
     struct arena *a = arena_open();
-    if (access(beside(a, "../" WORKER), X_OK) != 0) skip();
+    if (access(workers_beside(a, "../" WORKER), X_OK) != 0) skip();
     hold_begin(&before);
-    struct run r = run_of(a, &before, beside(a, "../" WORKER));
+    struct run r = run_of(a, &before, workers_beside(a, "../" WORKER));
     struct err e = {.code = ERR_OK};
     struct result x;
     r.set.patience_s = 20;                           /* the reference takes its time too */
@@ -167,7 +115,7 @@ static void deadline(void **state)
         assert_true((x.outcome == RESULT_MEASURED) == !isnan(result_time_s(&x)));
     }
     run_close(&r);
-    assert_true(soon_none(getpid()));
+    assert_true(workers_gone(getpid(), WORKER));
     hold_end(&before);
     arena_close(a);
     if (!several) skip();
@@ -201,14 +149,14 @@ enum fault { KILL_WORKER, FAULT_IN_THREAD, STOP_WORKER, KILL_BOTH, KILL_PARENT, 
 
 static void strike(enum fault fault, pid_t parent)
 {
-    pid_t worker[FOUND_MAX], thread[FOUND_MAX];
+    pid_t worker[WORKERS_MAX], thread[WORKERS_MAX];
     char tasks[64];
-    const bool there = workers_of(parent, worker) > 0;
+    const bool there = workers_of(parent, WORKER, worker) > 0;
     if (there && (fault == KILL_WORKER || fault == KILL_BOTH)) (void)kill(worker[0], SIGKILL);
     if (there && fault == STOP_WORKER) (void)kill(worker[0], SIGSTOP);
     if (there && fault == FAULT_IN_THREAD) {
         (void)snprintf(tasks, sizeof tasks, "/proc/%ld/task", (long)worker[0]);
-        const size_t n = numbers_in(tasks, thread, FOUND_MAX);
+        const size_t n = workers_numbers(tasks, thread, WORKERS_MAX);
         if (n) (void)syscall(SYS_tgkill, (long)worker[0], (long)thread[n - 1], SIGSEGV);
     }
     if (fault == KILL_PARENT || fault == KILL_BOTH) (void)kill(parent, SIGKILL);
@@ -262,7 +210,7 @@ static void struck_at_any_moment(void **state)
     size_t n = 0, of[RESULT_OUTCOMES_N] = {0};
     (void)state;
     struct arena *a = arena_open();
-    const char *worker = beside(a, "../" WORKER);
+    const char *worker = workers_beside(a, "../" WORKER);
     if (access(worker, X_OK) != 0 || team_processors() < THREADS) skip();
     (void)snprintf(db, sizeof db, "%s/m.db", scratch_dir(dir));
     for (int i = 0; i < ROUNDS; i++) {
@@ -279,7 +227,7 @@ static void struck_at_any_moment(void **state)
         if (fault <= STOP_WORKER) (void)kill(parent, dice & 1 ? SIGKILL : SIGTERM);
         assert_int_equal(waitpid(parent, &status, 0), parent);
         assert_true(!WIFEXITED(status) || WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 2);
-        assert_true(soon_none(parent));
+        assert_true(workers_gone(parent, WORKER));
         if (access(db, F_OK) == 0) n = check_store(db, n, of);
     }
     check_integrity(db);
