@@ -219,6 +219,13 @@ enum err_code reader_dim(struct reader *r, enum dim d, int64_t lo, int64_t fallb
     return ERR_OK;
 }
 
+enum err_code reader_int(struct reader *r, const char *key, int64_t lo, int64_t hi, int64_t fallback, int64_t *out)
+{
+    struct json j;
+    *out = fallback;
+    return json_get(&r->text, key, &j) ? json_int(&j, lo, hi, out, r->e) : ERR_OK;
+}
+
 enum err_code reader_flag(struct reader *r, const struct json *where, const char *key, bool fallback, bool *out)
 {
     struct json j;

@@ -38,6 +38,9 @@ bool reader_knows_family(struct arena *a, const struct json *j);
  * required. */
 enum err_code reader_dim(struct reader *r, enum dim d, int64_t lo, int64_t fallback, int64_t *out);
 
+/* reader_int -- a whole number of the text part within lo .. hi, else fallback: a class default of the family alone. */
+enum err_code reader_int(struct reader *r, const char *key, int64_t lo, int64_t hi, int64_t fallback, int64_t *out);
+
 /* reader_flag -- a boolean of an object, else fallback. */
 enum err_code reader_flag(struct reader *r, const struct json *where, const char *key, bool fallback, bool *out);
 

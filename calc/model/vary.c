@@ -210,6 +210,24 @@ enum err_code vary_indexer_types(struct reader *r)
                    r->text.file, json_get(&r->text, SCHEDULES[0], &j) ? SCHEDULES[0] : SCHEDULES[1]);
 }
 
+enum err_code vary_indexer_shared(struct reader *r, int64_t layer, int64_t group, struct mixer *x)
+{
+    struct json list, item;
+    const char *word = "full";
+    bool full = layer == 0 || (layer - 1) % group == 0;
+    if (json_get(&r->text, "indexer_types", &list)) {
+        if (!json_is_array(&list) || json_len(&list) != (size_t)r->m->layers ||
+            !json_at(&list, (size_t)layer, NULL, &item))
+            return json_want(&list, "a list of one string per layer", r->e);
+        TRY(json_str(&item, &word, r->e));
+        full = strcmp(word, "full") == 0;
+        if (!full && strcmp(word, "shared") != 0) return json_want(&item, "\"full\" or \"shared\"", r->e);
+        if (!full && layer == 0) return json_want(&item, "\"full\" in the first layer", r->e);
+    }
+    if (!full) x->index_heads = x->index_dim = 0;
+    return ERR_OK;
+}
+
 /* DeepSeek sparse attention: an indexer in every layer, or in those that indexer_types calls "full"; the others take
  * the choice of the last of those. */
 enum err_code vary_indexer(struct reader *r, int64_t layer, struct layer_kind *k)
@@ -217,8 +235,7 @@ enum err_code vary_indexer(struct reader *r, int64_t layer, struct layer_kind *k
     static const char *const KEYS[] = {"index_topk", "index_n_heads", "index_head_dim"};
     struct mixer *x = &k->mixer;
     int64_t *const into[] = {&x->top_keys, &x->index_heads, &x->index_dim};
-    struct json j, item;
-    const char *type = "full";
+    struct json j;
     for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++) {
         if (!json_get(&r->text, KEYS[i], &j))
             return err_set(r->e, ERR_INPUT, "%s: %s is missing: the indexer's shape", r->text.file, KEYS[i]);
@@ -227,14 +244,7 @@ enum err_code vary_indexer(struct reader *r, int64_t layer, struct layer_kind *k
     TRY(vary_indexer_types(r));
     if (x->q_rank == 0)
         return err_set(r->e, ERR_INPUT, "%s: q_lora_rank is missing: the indexer's queries come from it", r->text.file);
-    if (!json_get(&r->text, "indexer_types", &j)) return ERR_OK;
-    if (!json_is_array(&j) || json_len(&j) != (size_t)r->m->layers || !json_at(&j, (size_t)layer, NULL, &item))
-        return json_want(&j, "a list of one string per layer", r->e);
-    TRY(json_str(&item, &type, r->e));
-    if (strcmp(type, "full") == 0) return ERR_OK;
-    if (strcmp(type, "shared") != 0 || layer == 0) return json_want(&item, "\"full\", or \"shared\" after it", r->e);
-    x->index_heads = x->index_dim = 0;
-    return ERR_OK;
+    return vary_indexer_shared(r, layer, 1, x);
 }
 
 /* Seed-OSS and Helium: keys of their own for the bias of the output and for those of the MLP. */

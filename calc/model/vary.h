@@ -19,6 +19,10 @@ enum err_code vary_ernie_moe(struct reader *r, int64_t layer, struct layer_kind 
 enum err_code vary_ernie_vl(struct reader *r, int64_t layer, struct layer_kind *k);
 /* vary_indexer_types -- refuse a schedule of indexers that is no list. */
 enum err_code vary_indexer_types(struct reader *r);
+/* vary_indexer_shared -- indexer_types: "full" has the indexer of x, "shared" takes the choice of the last of those and
+ * none is left of it. Without the key the first layer is full, and the first of every `group` behind it. Errors:
+ * ERR_INPUT. */
+enum err_code vary_indexer_shared(struct reader *r, int64_t layer, int64_t group, struct mixer *x);
 enum err_code vary_indexer(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_hunyuan(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_nas(struct reader *r, int64_t layer, struct layer_kind *k);

@@ -16,18 +16,14 @@ static enum err_code read_latent_experts(struct reader *r, struct ffn *f)
 
 enum err_code vary_kimi(struct reader *r, int64_t layer, struct layer_kind *k)
 {
-    struct json j;
     (void)layer;
     if (k->mixer.kind == MIXER_LATENT)
         TRY(reader_flag(r, &r->text, "mla_use_output_gate", false, &k->mixer.output_gate));
     if (k->ffn.kind == FFN_MOE) return read_latent_experts(r, &k->ffn);
-    if (!json_get(&r->text, "dense_ffn_hidden", &j)) return ERR_OK;
-    return json_int(&j, 1, 1 << 24, &k->ffn.width, r->e);
+    return reader_int(r, "dense_ffn_hidden", 1, 1 << 24, k->ffn.width, &k->ffn.width);
 }
 
 enum err_code extend_kimi(struct reader *r)
 {
-    struct json j;
-    if (!json_get(&r->text, "attn_res_block_size", &j)) return ERR_OK;
-    return json_int(&j, 0, LAYERS_MAX, &r->m->residual_group, r->e);
+    return reader_int(r, "attn_res_block_size", 0, LAYERS_MAX, 0, &r->m->residual_group);
 }

@@ -4,42 +4,14 @@
 
 #include "calc/model/vary.h"
 
-/* A whole number of the text part, else the class's. */
-static enum err_code whole(struct reader *r, const char *key, int64_t lo, int64_t hi, int64_t fallback, int64_t *out)
-{
-    struct json j;
-    *out = fallback;
-    return json_get(&r->text, key, &j) ? json_int(&j, lo, hi, out, r->e) : ERR_OK;
-}
-
 /* The indexer, by the sizes of the class where the file has none. */
 static enum err_code read_indexer(struct reader *r, struct mixer *x, int64_t heads)
 {
-    TRY(whole(r, "index_n_heads", 1, 1 << 16, heads, &x->index_heads));
-    TRY(whole(r, "index_head_dim", 1, 1 << 16, 128, &x->index_dim)); /* class default; not a unit */
-    TRY(whole(r, "index_topk", 1, 1 << 20, 2048, &x->top_keys));     /* class default; not a unit */
+    TRY(reader_int(r, "index_n_heads", 1, 1 << 16, heads, &x->index_heads));
+    TRY(reader_int(r, "index_head_dim", 1, 1 << 16, 128, &x->index_dim)); /* class default; not a unit */
+    TRY(reader_int(r, "index_topk", 1, 1 << 20, 2048, &x->top_keys));     /* class default; not a unit */
     if (x->q_rank > 0) return ERR_OK;
     return err_set(r->e, ERR_INPUT, "%s: q_lora_rank is missing: the indexer's queries come from it", r->text.file);
-}
-
-/* indexer_types: "full" has an indexer, "shared" takes the choice of the last of those; without it every layer of
- * `group` behind the first, and that, is full. */
-static enum err_code share_choice(struct reader *r, int64_t layer, int64_t group, struct mixer *x)
-{
-    struct json list, item;
-    const char *word = "full";
-    bool full = layer == 0 || (layer - 1) % group == 0;
-    if (json_get(&r->text, "indexer_types", &list)) {
-        if (!json_is_array(&list) || json_len(&list) != (size_t)r->m->layers ||
-            !json_at(&list, (size_t)layer, NULL, &item))
-            return json_want(&list, "a list of one string per layer", r->e);
-        TRY(json_str(&item, &word, r->e));
-        full = strcmp(word, "full") == 0;
-        if (!full && strcmp(word, "shared") != 0) return json_want(&item, "\"full\" or \"shared\"", r->e);
-    }
-    if (!full && layer == 0) return json_want(&item, "\"full\" in the first layer", r->e);
-    if (!full) x->index_heads = x->index_dim = 0;
-    return ERR_OK;
 }
 
 enum err_code vary_glm5_next(struct reader *r, int64_t layer, struct layer_kind *k)
@@ -47,13 +19,13 @@ enum err_code vary_glm5_next(struct reader *r, int64_t layer, struct layer_kind 
     struct mixer *x = &k->mixer;
     if (x->kind != MIXER_LATENT) return ERR_OK;
     TRY(vary_indexer_types(r));
-    TRY(read_indexer(r, x, 32));                                         /* class default; not a unit */
-    TRY(whole(r, "index_kpool", 1, 1 << 16, 16, &x->index_pool_tokens)); /* class default; not a unit */
+    TRY(read_indexer(r, x, 32));                                              /* class default; not a unit */
+    TRY(reader_int(r, "index_kpool", 1, 1 << 16, 16, &x->index_pool_tokens)); /* class default; not a unit */
     if (x->top_keys % x->index_pool_tokens != 0)
         return err_set(r->e, ERR_INPUT, "%s: index_topk is %lld, no multiple of index_kpool, %lld", r->text.file,
                        (long long)x->top_keys, (long long)x->index_pool_tokens);
     if (x->index_pool_tokens == 1) x->index_pool_tokens = 0;
-    TRY(share_choice(r, layer, 1, x));
+    TRY(vary_indexer_shared(r, layer, 1, x));
     if (x->index_heads == 0) x->index_pool_tokens = 0;
     return ERR_OK;
 }
@@ -61,21 +33,20 @@ enum err_code vary_glm5_next(struct reader *r, int64_t layer, struct layer_kind 
 enum err_code extend_glm5_next(struct reader *r)
 {
     r->m->hyper_mean = true;
-    TRY(whole(r, "hc_mult", 1, 64, 4, &r->m->hyper_streams));               /* class defaults; not a unit */
-    return whole(r, "hc_sinkhorn_iters", 0, 1000, 20, &r->m->hyper_rounds); /* not a unit */
+    return extend_deepseek_v4(r); /* streams: the same keys and class defaults */
 }
 
 enum err_code vary_hy_v4(struct reader *r, int64_t layer, struct layer_kind *k)
 {
     k->mixer.output_gate = true;
     TRY(read_indexer(r, &k->mixer, 16)); /* class default; not a unit */
-    return share_choice(r, layer, 4, &k->mixer);
+    return vary_indexer_shared(r, layer, 4, &k->mixer);
 }
 
 enum err_code extend_hy_v4(struct reader *r)
 {
     r->m->hyper_identity = true;
-    return whole(r, "hc_mult", 1, 64, 4, &r->m->hyper_streams); /* class default; not a unit */
+    return reader_int(r, "hc_mult", 1, 64, 4, &r->m->hyper_streams); /* class default; not a unit */
 }
 
 /* The norm before attention has a gate, and that before experts. */
@@ -84,8 +55,8 @@ enum err_code vary_axk2(struct reader *r, int64_t layer, struct layer_kind *k)
     int64_t rank;
     (void)layer;
     k->mixer.output_gate = k->mixer.gate_of_latent = true;
-    TRY(read_indexer(r, &k->mixer, 16));                     /* class default; not a unit */
-    TRY(whole(r, "gated_norm_rank", 1, 1 << 20, 16, &rank)); /* class default; not a unit */
+    TRY(read_indexer(r, &k->mixer, 16));                          /* class default; not a unit */
+    TRY(reader_int(r, "gated_norm_rank", 1, 1 << 20, 16, &rank)); /* class default; not a unit */
     k->mixer_gate_rank = rank;
     if (k->ffn.kind == FFN_MOE) k->ffn_gate_rank = rank;
     return ERR_OK;

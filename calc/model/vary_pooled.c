@@ -12,13 +12,6 @@ enum { CHOSEN_RATE = 4, HEAVY_RATE = 128, CHOSEN_SPANS = 2, TYPES = 3 };
 static const char *const TYPE[TYPES] = {"sliding_attention", "compressed_sparse_attention",
                                         "heavily_compressed_attention"};
 
-static enum err_code whole(struct reader *r, const char *key, int64_t lo, int64_t hi, int64_t fallback, int64_t *out)
-{
-    struct json j;
-    *out = fallback;
-    return json_get(&r->text, key, &j) ? json_int(&j, lo, hi, out, r->e) : ERR_OK;
-}
-
 /* The rotated part of a head: qk_rope_head_dim, or a share of it. */
 static enum err_code read_rope(struct reader *r, struct mixer *x)
 {
@@ -48,8 +41,8 @@ enum err_code attention_deepseek_v4(struct reader *r, struct mixer *x)
     TRY(reader_dim(r, DIM_HEAD_DIM, 2, -1, &x->head_dim));
     TRY(reader_dim(r, DIM_Q_RANK, 1, -1, &x->q_rank));
     TRY(read_rope(r, x));
-    TRY(whole(r, "o_groups", 1, 1 << 16, 8, &x->o_groups));
-    TRY(whole(r, "o_lora_rank", 1, 1 << 22, 1024, &x->o_rank)); /* not a unit */
+    TRY(reader_int(r, "o_groups", 1, 1 << 16, 8, &x->o_groups));
+    TRY(reader_int(r, "o_lora_rank", 1, 1 << 22, 1024, &x->o_rank)); /* not a unit */
     TRY(reader_flag(r, &r->text, "attention_bias", false, &bias));
     if (bias)
         return err_set(r->e, ERR_INPUT, "%s: attention_bias is true, which the %s family does not describe",
@@ -126,7 +119,7 @@ static enum err_code read_hashed(struct reader *r, int64_t layer, struct ffn *f)
     struct json types, item;
     const char *word;
     int64_t hashed;
-    TRY(whole(r, "num_hash_layers", 0, LAYERS_MAX, 3, &hashed)); /* class default */
+    TRY(reader_int(r, "num_hash_layers", 0, LAYERS_MAX, 3, &hashed)); /* class default */
     if (hashed > r->m->layers && json_has(&r->text, "num_hash_layers"))
         return err_set(r->e, ERR_INPUT, "%s: num_hash_layers is %lld of %lld layers", r->text.file, (long long)hashed,
                        (long long)r->m->layers);
@@ -155,9 +148,9 @@ enum err_code vary_deepseek_v4(struct reader *r, int64_t layer, struct layer_kin
     x->pool_spans = type == 1 ? CHOSEN_SPANS : 1;
     TRY(read_rate(r, type, &x->pool_tokens));
     if (type != 1) return ERR_OK;
-    TRY(whole(r, "index_n_heads", 1, 1 << 16, 64, &x->index_heads)); /* class defaults; not a unit */
-    TRY(whole(r, "index_head_dim", 1, 1 << 16, 128, &x->index_dim)); /* not a unit */
-    TRY(whole(r, "index_topk", 1, 1 << 20, 512, &x->top_keys));      /* not a unit */
+    TRY(reader_int(r, "index_n_heads", 1, 1 << 16, 64, &x->index_heads)); /* class defaults; not a unit */
+    TRY(reader_int(r, "index_head_dim", 1, 1 << 16, 128, &x->index_dim)); /* not a unit */
+    TRY(reader_int(r, "index_topk", 1, 1 << 20, 512, &x->top_keys));      /* not a unit */
     x->top_keys *= x->pool_tokens;
     return ERR_OK;
 }
@@ -180,6 +173,6 @@ enum err_code mtp_deepseek_v4(struct reader *r, int64_t module, struct layer_kin
 
 enum err_code extend_deepseek_v4(struct reader *r)
 {
-    TRY(whole(r, "hc_mult", 1, 64, 4, &r->m->hyper_streams));               /* class defaults; not a unit */
-    return whole(r, "hc_sinkhorn_iters", 0, 1000, 20, &r->m->hyper_rounds); /* not a unit */
+    TRY(reader_int(r, "hc_mult", 1, 64, 4, &r->m->hyper_streams));               /* class defaults; not a unit */
+    return reader_int(r, "hc_sinkhorn_iters", 0, 1000, 20, &r->m->hyper_rounds); /* not a unit */
 }

@@ -3,13 +3,6 @@
  * cache vLLM, qwen4_exp/common/qsa_cache.py. */
 #include "calc/model/vary.h"
 
-static enum err_code whole(struct reader *r, const char *key, int64_t lo, int64_t hi, int64_t fallback, int64_t *out)
-{
-    struct json j;
-    *out = fallback;
-    return json_get(&r->text, key, &j) ? json_int(&j, lo, hi, out, r->e) : ERR_OK;
-}
-
 static bool is_prime(int64_t n)
 {
     if (n < 2 || (n > 2 && n % 2 == 0)) return false;
@@ -22,8 +15,8 @@ static bool is_prime(int64_t n)
 static enum err_code count_rows(struct reader *r, int64_t nth, int64_t heads, int64_t *out)
 {
     int64_t size, part, rows = 0;
-    TRY(whole(r, "ngram_vocab_size_base", 1, INT32_MAX, 20000000, &size));       /* class defaults; not a unit */
-    TRY(whole(r, "make_ngram_vocab_size_divisible_by", 1, 1 << 20, 128, &part)); /* not a unit */
+    TRY(reader_int(r, "ngram_vocab_size_base", 1, INT32_MAX, 20000000, &size));       /* class defaults; not a unit */
+    TRY(reader_int(r, "make_ngram_vocab_size_divisible_by", 1, 1 << 20, 128, &part)); /* not a unit */
     size--;
     for (int64_t i = 0; i < (nth + 1) * heads; i++) {
         do size++;
@@ -63,7 +56,7 @@ static enum err_code read_indexer(struct reader *r, struct mixer *x)
     int64_t v[5];
     size_t met = 0;
     for (size_t i = 0; i < 5; i++) {
-        TRY(whole(r, KEYS[i], 1, 1 << 20, 0, &v[i]));
+        TRY(reader_int(r, KEYS[i], 1, 1 << 20, 0, &v[i]));
         met += v[i] > 0;
     }
     if (met == 0) return ERR_OK;
@@ -90,10 +83,10 @@ static enum err_code read_columns(struct reader *r)
     struct json list;
     int64_t longest, heads, width;
     if (!json_get(&r->text, "ple_layer_ids", &list) || json_len(&list) == 0) return ERR_OK;
-    TRY(whole(r, "ngram_size", 2, 64, 3, &longest)); /* class defaults */
-    TRY(whole(r, "heads_per_ngram", 1, 1 << 10, 8, &heads));
-    TRY(whole(r, "ple_embed_dim", 1, 1 << 22, m->hidden, &width));
-    TRY(whole(r, "ple_conv_kernel_size", 1, 1 << 10, 4, &m->engram_taps));
+    TRY(reader_int(r, "ngram_size", 2, 64, 3, &longest)); /* class defaults */
+    TRY(reader_int(r, "heads_per_ngram", 1, 1 << 10, 8, &heads));
+    TRY(reader_int(r, "ple_embed_dim", 1, 1 << 22, m->hidden, &width));
+    TRY(reader_int(r, "ple_conv_kernel_size", 1, 1 << 10, 4, &m->engram_taps));
     m->engram_spacing = longest;
     m->engram_columns = (longest - 1) * heads;
     m->engram_width = width / m->engram_columns;
@@ -113,6 +106,6 @@ enum err_code vary_qwen4(struct reader *r, int64_t layer, struct layer_kind *k)
 enum err_code extend_qwen4(struct reader *r)
 {
     r->m->hyper_identity = true;
-    TRY(whole(r, "hc_count", 2, 64, 4, &r->m->hyper_streams));         /* class defaults */
-    return whole(r, "hc_lowrank", 1, 1 << 20, 320, &r->m->hyper_rank); /* not a unit */
+    TRY(reader_int(r, "hc_count", 2, 64, 4, &r->m->hyper_streams));         /* class defaults */
+    return reader_int(r, "hc_lowrank", 1, 1 << 20, 320, &r->m->hyper_rank); /* not a unit */
 }

@@ -4,14 +4,6 @@
 
 #include "calc/model/vary.h"
 
-/* A whole number of the text part, else fallback. */
-static enum err_code whole(struct reader *r, const char *key, int64_t lo, int64_t hi, int64_t fallback, int64_t *out)
-{
-    struct json j;
-    *out = fallback;
-    return json_get(&r->text, key, &j) ? json_int(&j, lo, hi, out, r->e) : ERR_OK;
-}
-
 /* Hunyuan: with use_cla every cla_share_factor-th layer makes keys and values, and those after it use them. */
 enum err_code vary_hunyuan(struct reader *r, int64_t layer, struct layer_kind *k)
 {
@@ -19,7 +11,7 @@ enum err_code vary_hunyuan(struct reader *r, int64_t layer, struct layer_kind *k
     int64_t factor;
     TRY(reader_flag(r, &r->text, "use_cla", false, &shares));
     if (!shares) return ERR_OK;
-    TRY(whole(r, "cla_share_factor", 1, LAYERS_MAX, 1, &factor));
+    TRY(reader_int(r, "cla_share_factor", 1, LAYERS_MAX, 1, &factor));
     k->mixer.shares_kv = layer % factor != 0;
     k->mixer.idle_kv = false;
     return ERR_OK;
@@ -74,7 +66,7 @@ enum err_code vary_minimax_m3(struct reader *r, int64_t layer, struct layer_kind
     int64_t blocks, off = 1;
     bool sparse;
     TRY(chooses(r, layer, &sparse));
-    if (k->ffn.kind == FFN_DENSE) TRY(whole(r, "dense_intermediate_size", 1, 1 << 24, 12288, &k->ffn.width));
+    if (k->ffn.kind == FFN_DENSE) TRY(reader_int(r, "dense_intermediate_size", 1, 1 << 24, 12288, &k->ffn.width));
     if (!sparse) return ERR_OK;
     TRY(index_size(r, "index_n_heads", SPARSE "sparse_num_index_heads", &x->index_heads));
     TRY(index_size(r, "index_head_dim", SPARSE "sparse_index_dim", &x->index_dim));
@@ -162,7 +154,7 @@ enum err_code vary_nas(struct reader *r, int64_t layer, struct layer_kind *k)
 static enum err_code shares_last(struct reader *r, int64_t layer, int64_t fallback, bool *out)
 {
     int64_t shared;
-    TRY(whole(r, "num_kv_shared_layers", 0, r->m->layers, fallback, &shared));
+    TRY(reader_int(r, "num_kv_shared_layers", 0, r->m->layers, fallback, &shared));
     *out = layer >= r->m->layers - shared && shared < r->m->layers;
     return ERR_OK;
 }
@@ -183,10 +175,10 @@ enum err_code vary_gemma4(struct reader *r, int64_t layer, struct layer_kind *k)
     TRY(shares_last(r, layer, 0, &x->shares_kv));
     TRY(reader_flag(r, &r->text, "attention_k_eq_v", false, &same));
     if (x->window_tokens == 0) { /* global layers */
-        TRY(whole(r, "global_head_dim", 1, 1 << 16, x->head_dim, &x->head_dim));
+        TRY(reader_int(r, "global_head_dim", 1, 1 << 16, x->head_dim, &x->head_dim));
         x->v_head_dim = x->head_dim;
         x->v_is_k = same;
-        if (same) TRY(whole(r, "num_global_key_value_heads", 1, x->heads, x->kv_heads, &x->kv_heads));
+        if (same) TRY(reader_int(r, "num_global_key_value_heads", 1, x->heads, x->kv_heads, &x->kv_heads));
     }
     TRY(reader_flag(r, &r->text, "use_double_wide_mlp", true, &doubled));
     if (k->ffn.kind == FFN_DENSE && doubled && x->shares_kv) k->ffn.width *= 2;
@@ -198,16 +190,16 @@ enum err_code vary_gemma4(struct reader *r, int64_t layer, struct layer_kind *k)
 
 static enum err_code read_layer_inputs(struct reader *r, int64_t fallback)
 {
-    TRY(whole(r, "hidden_size_per_layer_input", 0, 1 << 20, fallback, &r->m->per_layer_dim));
+    TRY(reader_int(r, "hidden_size_per_layer_input", 0, 1 << 20, fallback, &r->m->per_layer_dim));
     if (r->m->per_layer_dim == 0) return ERR_OK;
     /* 262144: default of the classes of Gemma 3n and Gemma 4 */
-    return whole(r, "vocab_size_per_layer_input", 1, 1 << 28, 262144, &r->m->per_layer_vocab); /* not a unit */
+    return reader_int(r, "vocab_size_per_layer_input", 1, 1 << 28, 262144, &r->m->per_layer_vocab); /* not a unit */
 }
 
 enum err_code extend_gemma3n(struct reader *r)
 {
-    TRY(whole(r, "altup_num_inputs", 1, 64, 4, &r->m->streams)); /* class defaults */
-    TRY(whole(r, "laurel_rank", 1, 1 << 20, 64, &r->m->laurel_rank));
+    TRY(reader_int(r, "altup_num_inputs", 1, 64, 4, &r->m->streams)); /* class defaults */
+    TRY(reader_int(r, "laurel_rank", 1, 1 << 20, 64, &r->m->laurel_rank));
     return read_layer_inputs(r, 256);
 }
 

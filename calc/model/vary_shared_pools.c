@@ -2,13 +2,6 @@
  * transformers, configuration_deepseek_v41.py and modular_deepseek_v41.py. */
 #include "calc/model/vary.h"
 
-static enum err_code whole(struct reader *r, const char *key, int64_t lo, int64_t hi, int64_t fallback, int64_t *out)
-{
-    struct json j;
-    *out = fallback;
-    return json_get(&r->text, key, &j) ? json_int(&j, lo, hi, out, r->e) : ERR_OK;
-}
-
 /* A list that the class has another default for at each depth: it must be there. */
 static enum err_code list_of(struct reader *r, const char *key, struct json *out)
 {
@@ -55,11 +48,11 @@ static enum err_code candidates_from(struct reader *r, int64_t *out)
 static enum err_code read_indexer(struct reader *r, int64_t layer, struct mixer *x)
 {
     int64_t from, blocks, each;
-    TRY(whole(r, "index_n_heads", 1, 1 << 16, 32, &x->index_heads)); /* class defaults; not a unit */
-    TRY(whole(r, "index_head_dim", 1, 1 << 16, 128, &x->index_dim)); /* not a unit */
+    TRY(reader_int(r, "index_n_heads", 1, 1 << 16, 32, &x->index_heads)); /* class defaults; not a unit */
+    TRY(reader_int(r, "index_head_dim", 1, 1 << 16, 128, &x->index_dim)); /* not a unit */
     TRY(candidates_from(r, &from));
-    TRY(whole(r, "candidate_topk_blocks", 1, 1 << 20, 2048, &blocks)); /* not a unit */
-    TRY(whole(r, "candidate_block_size", 1, 1 << 16, 8, &each));       /* not a unit */
+    TRY(reader_int(r, "candidate_topk_blocks", 1, 1 << 20, 2048, &blocks)); /* not a unit */
+    TRY(reader_int(r, "candidate_block_size", 1, 1 << 16, 8, &each));       /* not a unit */
     if (from >= 0 && layer > from) x->index_candidates = blocks * each;
     return ERR_OK;
 }
@@ -113,7 +106,7 @@ enum err_code vary_deepseek_v41(struct reader *r, int64_t layer, struct layer_ki
     x->pool_spans = 1;
     x->pool_borrowed = source < layer;
     *(x->pool_borrowed ? &x->window_tokens : &x->pool_window) = window;
-    TRY(whole(r, "index_topk", 1, 1 << 20, 512, &x->top_keys)); /* class default; not a unit */
+    TRY(reader_int(r, "index_topk", 1, 1 << 20, 512, &x->top_keys)); /* class default; not a unit */
     x->top_keys *= ratio;
     return index == layer ? read_indexer(r, layer, x) : ERR_OK;
 }
@@ -123,11 +116,10 @@ enum err_code extend_deepseek_v41(struct reader *r)
     struct json j;
     int64_t longest, heads;
     r->m->hyper_handed = true;
-    TRY(whole(r, "hc_mult", 1, 64, 4, &r->m->hyper_streams));             /* class defaults; not a unit */
-    TRY(whole(r, "hc_sinkhorn_iters", 0, 1000, 20, &r->m->hyper_rounds)); /* not a unit */
+    TRY(extend_deepseek_v4(r)); /* streams: the same keys and class defaults */
     if (!json_get(&r->text, "engram_layer_ids", &j)) return ERR_OK;
-    TRY(whole(r, "engram_max_ngram_size", 2, 64, 4, &longest));
-    TRY(whole(r, "engram_n_heads", 1, 1 << 10, 8, &heads));
+    TRY(reader_int(r, "engram_max_ngram_size", 2, 64, 4, &longest));
+    TRY(reader_int(r, "engram_n_heads", 1, 1 << 10, 8, &heads));
     r->m->engram_columns = (longest - 1) * heads; /* of every n-gram of two tokens and more */
-    return whole(r, "engram_head_dim", 1, 1 << 16, 256, &r->m->engram_width); /* not a unit */
+    return reader_int(r, "engram_head_dim", 1, 1 << 16, 256, &r->m->engram_width); /* not a unit */
 }
