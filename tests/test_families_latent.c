@@ -264,6 +264,10 @@ static void test_module(void **state)
             assert_true(whole.total + one.total == 290944616402.0 - 3.0 * 129280 * 6);
             assert_int_equal(module.kinds->mixer.window_tokens, 128);
             assert_int_equal(module.kinds->mixer.pool_tokens, 0);
+            const struct subject pooled = {.model = "V4", .json = arena_printf(a, CONFIG, "", turns, ",128")};
+            const struct model other = families_read(a, &pooled), again = families_read(a, &s);
+            assert_true(model_same(&m, &again));
+            assert_false(model_same(&m, &other));
         }
         arena_close(a);
     }

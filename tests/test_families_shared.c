@@ -143,9 +143,10 @@ enum { D = 10, N = 4, H = 6, W = 4, CHOSEN = 3, NI = 3, HI = 4, A = 3, COLUMNS =
     "\"candidate_topk_blocks\":2,\"candidate_block_size\":4,\"engram_max_ngram_size\":3,\"engram_n_heads\":2,"         \
     "\"engram_head_dim\":5,\"topk_method\":\"noaux_tc\"" lists "}"
 
-static const char LISTS[] = SMALL(",\"compress_ratios\":[0,2,2,1,1],\"kv_source_layer_ids\":[1,3],"
-                                  "\"index_source_layer_ids\":[1,2,3,4],\"candidate_source_layer_id\":3,"
-                                  "\"engram_layer_ids\":[2],\"engram_num_embeddings\":[1001]");
+#define TABLE(rows)                                                                                                    \
+    SMALL(",\"compress_ratios\":[0,2,2,1,1],\"kv_source_layer_ids\":[1,3],\"index_source_layer_ids\":[1,2,3,4],"       \
+          "\"candidate_source_layer_id\":3,\"engram_layer_ids\":[2],\"engram_num_embeddings\":[" rows "]")
+static const char LISTS[] = TABLE("1001");
 
 /* An operator's flops, elementwise flops, weights, cache and activations, in bytes of two. */
 struct sums {
@@ -402,6 +403,19 @@ static void test_ranks(void **state)
     arena_close(a);
 }
 
+/* Models that differ in the rows of a table alone are two. */
+static void test_same(void **state)
+{
+    static const struct subject MORE = {.model = "more", .json = TABLE("1003")};
+    const struct subject s = {.model = "small", .json = LISTS};
+    struct arena *a = arena_open();
+    const struct model one = families_read(a, &s), other = families_read(a, &s), more = families_read(a, &MORE);
+    (void)state;
+    assert_true(model_same(&one, &other));
+    assert_false(model_same(&one, &more));
+    arena_close(a);
+}
+
 static void test_refused(void **state)
 {
     static const struct refused CASES[] = {
@@ -431,6 +445,6 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors),        cmocka_unit_test(test_caches),
                                        cmocka_unit_test(test_operators),      cmocka_unit_test(test_low_rank_streams),
                                        cmocka_unit_test(test_routed_queries), cmocka_unit_test(test_ranks),
-                                       cmocka_unit_test(test_refused)};
+                                       cmocka_unit_test(test_same),           cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests_name("families_shared", tests, NULL, NULL);
 }

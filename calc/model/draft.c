@@ -180,7 +180,7 @@ static enum err_code own_layers(struct reader *r, int64_t modules, struct model_
     for (int64_t i = 0; i < modules && *known; i++) {
         memcpy(&k[1], t->kinds, sizeof *k);
         TRY(r->family->mtp_layer(r, i, &k[1]));
-        *known = k[1].count == 1 && (i == 0 || memcmp(&k[0].mixer, &k[1].mixer, sizeof k->mixer) == 0);
+        *known = k[1].count == 1 && (i == 0 || model_same_layer(&k[0], &k[1]));
         if (i == 0) memcpy(&k[0], &k[1], sizeof *k);
     }
     t->kinds = k;

@@ -252,14 +252,6 @@ static const char *kind_label(struct arena *a, const struct layer_kind *k)
     return arena_printf(a, "%s%s %s %s", local, mixer, k->parallel ? "|" : "+", ffn);
 }
 
-static bool same_kind(const struct layer_kind *a, const struct layer_kind *b)
-{
-    return memcmp(&a->mixer, &b->mixer, sizeof a->mixer) == 0 && memcmp(&a->ffn, &b->ffn, sizeof a->ffn) == 0 &&
-           a->norms == b->norms && a->parallel == b->parallel && a->borrowed == b->borrowed &&
-           a->mixer_gate_rank == b->mixer_gate_rank && a->ffn_gate_rank == b->ffn_gate_rank &&
-           a->one_residual == b->one_residual && a->engram_rows == b->engram_rows && a->formats == b->formats;
-}
-
 enum err_code reader_count_kind(struct arena *a, struct model *m, int64_t layer, const struct layer_kind *k,
                                 struct err *e)
 {
@@ -270,7 +262,7 @@ enum err_code reader_count_kind(struct arena *a, struct model *m, int64_t layer,
         m->order = arena_array(a, most, sizeof *m->order);
         if (!m->kinds || !m->order) return err_nomem(e);
     }
-    while (at < m->kinds_n && !same_kind(&m->kinds[at], k)) at++;
+    while (at < m->kinds_n && (!model_same_layer(&m->kinds[at], k) || m->kinds[at].formats != k->formats)) at++;
     if (at == KINDS_MAX || m->order_n == most)
         return err_set(e, ERR_INPUT, "%s: more than %d kinds of layers", m->source, KINDS_MAX);
     if (at == m->kinds_n) {

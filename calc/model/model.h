@@ -407,6 +407,10 @@ enum err_code model_set_blocks(struct model *m, int64_t tokens, int64_t passes, 
  * their order, formats of what there is. */
 bool model_same(const struct model *a, const struct model *b);
 
+/* model_same_layer -- the same of a layer of two kinds, but for its formats. Kinds are zeroed before they are filled,
+ * so bytes compare them; two that differ in padding alone would only be listed twice. */
+bool model_same_layer(const struct layer_kind *a, const struct layer_kind *b);
+
 /* model_builtins -- names of the built-in models, in order; returns how many. */
 size_t model_builtins(struct arena *a, const char *const **names);
 

@@ -57,9 +57,8 @@ enum err_code reader_dense(struct reader *r, struct ffn *f);
 enum err_code reader_experts(struct reader *r, struct ffn *f);
 enum err_code reader_biases(struct reader *r, struct mixer *x, struct ffn *f);
 
-/* reader_count_kind -- one more layer like k, after those counted so far: kinds and order of m. Kinds are zeroed before
- * they are filled, so bytes compare them; two that differ in padding alone would only be listed twice. Errors:
- * ERR_INPUT too many kinds or layers; ERR_NOMEM. */
+/* reader_count_kind -- one more layer like k, after those counted so far: kinds (model_same_layer, and
+ * formats) and order of m. Errors: ERR_INPUT too many kinds or layers; ERR_NOMEM. */
 enum err_code reader_count_kind(struct arena *a, struct model *m, int64_t layer, const struct layer_kind *k,
                                 struct err *e);
 

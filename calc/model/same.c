@@ -13,16 +13,25 @@ static bool same_formats(const struct layer_kind *a, const struct layer_kind *b)
     return true;
 }
 
+bool model_same_layer(const struct layer_kind *a, const struct layer_kind *b)
+{
+    return memcmp(&a->mixer, &b->mixer, sizeof a->mixer) == 0 && memcmp(&a->ffn, &b->ffn, sizeof a->ffn) == 0 &&
+           a->norms == b->norms && a->borrowed == b->borrowed && a->mixer_gate_rank == b->mixer_gate_rank &&
+           a->ffn_gate_rank == b->ffn_gate_rank && a->engram_rows == b->engram_rows &&
+           a->one_residual == b->one_residual && a->parallel == b->parallel;
+}
+
 static bool same_kinds(const struct layer_kind *a, const struct layer_kind *b, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (a[i].count != b[i].count || memcmp(&a[i].mixer, &b[i].mixer, sizeof a->mixer) != 0 ||
-            memcmp(&a[i].ffn, &b[i].ffn, sizeof a->ffn) != 0 || a[i].norms != b[i].norms ||
-            a[i].borrowed != b[i].borrowed || a[i].one_residual != b[i].one_residual ||
-            a[i].mixer_gate_rank != b[i].mixer_gate_rank || a[i].ffn_gate_rank != b[i].ffn_gate_rank ||
-            a[i].parallel != b[i].parallel || !same_formats(&a[i], &b[i]))
-            return false;
+        if (a[i].count != b[i].count || !model_same_layer(&a[i], &b[i]) || !same_formats(&a[i], &b[i])) return false;
     return true;
+}
+
+static bool same_modules(const struct model_mtp *a, const struct model_mtp *b)
+{
+    return a->modules == b->modules && a->layers == b->layers && a->kinds_n == b->kinds_n &&
+           same_kinds(a->kinds, b->kinds, a->kinds_n);
 }
 
 static bool same_order(const struct model *a, const struct model *b)
@@ -62,10 +71,9 @@ static bool same_ends(const struct model *a, const struct model *b)
            a->embed_extra_rows == b->embed_extra_rows && a->position_rows == b->position_rows &&
            a->position_offset == b->position_offset && x->joined == y->joined && x->head_rows == y->head_rows &&
            x->heads == y->heads && x->no_head == y->no_head && x->joined_bias == y->joined_bias &&
-           x->norms_before == y->norms_before && x->norms_after == y->norms_after && a->mtp.modules == b->mtp.modules &&
-           a->mtp.layers == b->mtp.layers && same_number(a->tower.params, b->tower.params) &&
-           same_number(a->tower.whole_params, b->tower.whole_params) && same_number(a->audio.params, b->audio.params) &&
-           same_number(a->audio.whole_params, b->audio.whole_params);
+           x->norms_before == y->norms_before && x->norms_after == y->norms_after && same_modules(&a->mtp, &b->mtp) &&
+           same_number(a->tower.params, b->tower.params) && same_number(a->tower.whole_params, b->tower.whole_params) &&
+           same_number(a->audio.params, b->audio.params) && same_number(a->audio.whole_params, b->audio.whole_params);
 }
 
 bool model_same(const struct model *a, const struct model *b)
