@@ -12,7 +12,8 @@ enum {
     BY_STATES = 1 << 4, /* recurrent mixers of any kind */
     BY_WINDOWS = 1 << 5,
     BY_HEAD_BIAS = 1 << 6,
-    BY_VARY = 1 << 7, /* a reader of its own for each layer, which refuses what it does not know itself */
+    BY_LIST = 1 << 7, /* of layers with attention */
+    BY_VARY = 1 << 8, /* a reader of its own for each layer, which refuses what it does not know itself */
 };
 
 /* none: the value, or that of every element of a list by layer, with which a layer is as all layers of a family are
@@ -65,7 +66,7 @@ static const struct {
     {"ngram_vocab_size_ratio", "embeddings of several tokens", NULL, 0},
     {"shared_intermediate_size", "a shared expert", NULL, 0},
     {"lm_head_bias", "a bias of the output head", NULL, BY_HEAD_BIAS},
-    {"attn.layers", "attention in some layers", NULL, 0},
+    {"attn.layers", "attention in some layers", NULL, BY_LIST},
 };
 
 /* Zero, false and an empty list say that a structure is not used. */
@@ -114,12 +115,13 @@ static bool reads(const struct family *f, const char *key, unsigned by)
 {
     if ((by & BY_TYPES && f->hybrid == HYBRID_TYPES) || (by & BY_PERIOD && f->hybrid == HYBRID_PERIOD) ||
         (by & BY_SHARED && f->hybrid == HYBRID_SHARED) || (by & BY_TILED && f->hybrid == HYBRID_TILED) ||
-        (by & BY_STATES && (f->recurrent || f->structure)) || (by & BY_WINDOWS && f->window != WINDOW_NONE) ||
-        (by & BY_HEAD_BIAS && (f->head_bias || f->head_bias_by_key)) || (by & BY_VARY && f->vary))
+        (by & BY_LIST && f->hybrid == HYBRID_ATTN) || (by & BY_STATES && (f->recurrent || f->structure)) ||
+        (by & BY_WINDOWS && f->window != WINDOW_NONE) || (by & BY_HEAD_BIAS && (f->head_bias || f->head_bias_by_key)) ||
+        (by & BY_VARY && f->vary))
         return true;
     for (size_t i = 0; i < sizeof f->describes / sizeof f->describes[0] && f->describes[i]; i++)
         if (strcmp(f->describes[i], key) == 0) return true;
-    return f->hybrid == HYBRID_ATTN && strcmp(key, "attn.layers") == 0;
+    return false;
 }
 
 static enum err_code refuse_keys(struct reader *r)
