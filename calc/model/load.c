@@ -632,8 +632,7 @@ static enum err_code note_restated(struct arena *a, const struct model_setting *
  * file's own sizes. */
 static enum err_code tell_alike(struct arena *a, const struct source *s, enum err_code code, struct err *e)
 {
-    if (code != ERR_INPUT || reader_knows_family(a, &s->config)) return code;
-    if (!strstr(e->text, "does not know")) return code; /* it is known for what it is */
+    if (code != ERR_INPUT || !reader_family_unknown(a, &s->config)) return code;
     const char *text = NULL;
     const struct family *f = s->path ? alike_by_tensors(a, s->path, &s->config) : NULL;
     if (f)

@@ -29,6 +29,7 @@ static enum err_code unknown_family(struct reader *r, const struct json *where, 
     text_clean(clean, sizeof clean, value, strlen(value));
     const char *outside = outside_find(value);
     if (outside) return err_set(r->e, ERR_INPUT, "%s: %s \"%s\" is %s", where->file, key, clean, outside);
+    r->unknown = true;
     while (n < NAMES_MAX && (f = family_at(n))) names[n++] = f->name;
     text_suggest(near, sizeof near, value, names, sizeof names[0], n);
     return err_set(r->e, ERR_INPUT,
@@ -407,9 +408,9 @@ enum err_code reader_parse_as(struct arena *a, const struct json *j, const struc
     return parse(a, j, as, out, e);
 }
 
-bool reader_knows_family(struct arena *a, const struct json *j)
+bool reader_family_unknown(struct arena *a, const struct json *j)
 {
     struct err ignored = {.code = ERR_OK};
     struct reader r = {.arena = a, .root = j, .e = &ignored};
-    return json_is_object(j) && find_family(&r) == ERR_OK;
+    return json_is_object(j) && find_family(&r) != ERR_OK && r.unknown;
 }

@@ -20,6 +20,7 @@ struct reader {
     bool sizes_of_class;        /* some were not in the text part */
     const struct family *alias; /* row that stood for the family, by its version; NULL none */
     const char *read_as;        /* the family that the file says, where a setting says another; NULL that is its own */
+    bool unknown;               /* the family that the file says is neither in the table nor known otherwise */
     struct model *m;
     struct err *e;
 };
@@ -29,10 +30,11 @@ struct reader {
 enum err_code reader_text_part(const struct json *root, struct json *out, struct err *e);
 
 /* reader_parse_as -- model_parse of a file as one of another family, as a setting of model_type would. Class defaults
- * are not taken. reader_knows_family -- whether the family that a file says is known. */
+ * are not taken. reader_family_unknown -- whether a file says a family of which it is not even known what it is in
+ * place of a decoder (outside.h). */
 enum err_code reader_parse_as(struct arena *a, const struct json *j, const struct family *as, struct model *out,
                               struct err *e);
-bool reader_knows_family(struct arena *a, const struct json *j);
+bool reader_family_unknown(struct arena *a, const struct json *j);
 
 /* reader_dim -- a quantity of the file, else the family's class default, else fallback; -1 as fallback makes it
  * required. */
