@@ -184,26 +184,32 @@ static void absent(const struct cost_ops *ops, int kind, const char *name)
         if (ops->op[i].kind_index == kind && strcmp(ops->op[i].name, name) == 0) fail_msg("%s of kind %d", name, kind);
 }
 
-static double least(double a, double b) { return a < b ? a : b; }
-
-/* Three sequences of 29 tokens, one of them new in each. */
-static void test_operators(void **state)
+/* Operators of a model on so many ranks: three sequences of 29 tokens, one of them new in each. */
+static struct model decode(struct arena *a, const struct subject *s, int64_t tp, struct cost_ops *ops)
 {
     static const struct cost_conventions PLAIN = {0};
-    static const double B = 3, S = 29;
-    struct arena *a = arena_open();
     struct sym_ctx *c = sym_open(a);
-    struct cost_ops ops;
     struct err e = {.code = ERR_OK};
-    const struct subject s = {.model = "small", .json = LISTS};
-    const struct model m = families_read(a, &s);
+    const struct model m = families_read(a, s);
     const struct cost_symbols y = cost_symbols_make(c);
     const struct cost_pass pass = {
         .name = "decode", .B = sym_int(c, 3), .T = sym_int(c, 1), .S = sym_int(c, 29), .absorbed = true};
+    assert_int_equal(cost_build(a, c, &y, &m, &PLAIN, &pass, tp, ops, &e), ERR_OK);
+    assert_int_equal(cost_bind(c, &y, &m, tp, ops, &e), ERR_OK);
+    return m;
+}
+
+static double least(double a, double b) { return a < b ? a : b; }
+
+static void test_operators(void **state)
+{
+    static const double B = 3, S = 29;
+    struct arena *a = arena_open();
+    struct cost_ops ops;
+    const struct subject s = {.model = "small", .json = LISTS};
+    const struct model m = decode(a, &s, 1, &ops);
     (void)state;
     assert_int_equal(m.kinds_n, 5);
-    assert_int_equal(cost_build(a, c, &y, &m, &PLAIN, &pass, 1, &ops, &e), ERR_OK);
-    assert_int_equal(cost_bind(c, &y, &m, 1, &ops, &e), ERR_OK);
     for (int kind = 0; kind < 5; kind++) {
         const double ratio = kind == 0 ? 0 : kind < 3 ? 2 : 1;
         const double entries = ratio > 0 ? least(CHOSEN, S / ratio) : 0, keys = W + entries;
@@ -253,26 +259,18 @@ static void test_operators(void **state)
     arena_close(a);
 }
 
-/* Qwen4, three sequences of 29 tokens, one of them new in each. */
+/* Qwen4. */
 static void test_low_rank_streams(void **state)
 {
     enum { D4 = 24, A4 = 3, ALL = A4 * D4, RANK = 5, NI4 = 3, HI4 = 8, EACH4 = 4, E4 = 16, TAPS = 4, KEPT = 3 * 3 };
-    static const struct cost_conventions PLAIN = {0};
     static const double B = 3, S = 29;
     static const char *const BLOCK[] = {"mixer_streams", "mlp_streams"};
     struct arena *a = arena_open();
-    struct sym_ctx *c = sym_open(a);
     struct cost_ops ops;
-    struct err e = {.code = ERR_OK};
     const struct subject s = {.model = "small", .json = QWEN4_RATIO};
-    const struct model m = families_read(a, &s);
-    const struct cost_symbols y = cost_symbols_make(c);
-    const struct cost_pass pass = {
-        .name = "decode", .B = sym_int(c, 3), .T = sym_int(c, 1), .S = sym_int(c, 29), .absorbed = true};
+    const struct model m = decode(a, &s, 1, &ops);
     (void)state;
     assert_int_equal(m.kinds_n, 3); /* the delta rule without a table and with one, attention with one */
-    assert_int_equal(cost_build(a, c, &y, &m, &PLAIN, &pass, 1, &ops, &e), ERR_OK);
-    assert_int_equal(cost_bind(c, &y, &m, 1, &ops, &e), ERR_OK);
     for (int kind = -1; kind < 3; kind++)
         for (int i = 0; i < (kind < 0 ? 1 : 2); i++) {
             const char *of = kind < 0 ? "streams_close" : BLOCK[i];
@@ -339,22 +337,15 @@ static void test_low_rank_streams(void **state)
 static void test_routed_queries(void **state)
 {
     enum { DJ = 2048, KH = 16 * 128 };
-    static const struct cost_conventions PLAIN = {0};
     static const double B = 3, S = 29;
     const double touched = 8 * (1 - 0.75 * 0.75 * 0.75);
     const struct layout two = {.tp = 2};
     struct arena *a = arena_open();
-    struct sym_ctx *c = sym_open(a);
     struct cost_ops ops;
     struct err e = {.code = ERR_OK};
-    const struct model m = families_read(a, &SUBJECTS[2]);
-    const struct cost_symbols y = cost_symbols_make(c);
-    const struct cost_pass pass = {
-        .name = "decode", .B = sym_int(c, 3), .T = sym_int(c, 1), .S = sym_int(c, 29), .absorbed = true};
+    const struct model m = decode(a, &SUBJECTS[2], 1, &ops);
     (void)state;
     assert_int_equal(m.kinds->mixer.heads, 32);
-    assert_int_equal(cost_build(a, c, &y, &m, &PLAIN, &pass, 1, &ops, &e), ERR_OK);
-    assert_int_equal(cost_bind(c, &y, &m, 1, &ops, &e), ERR_OK);
     same(&ops, 0, "q_experts",
          (struct sums){
              .flops = B * 2 * 2 * DJ * KH, .weights = touched * 2 * DJ * KH, .activations = 2 * B * 2 * (DJ + KH)});
@@ -376,20 +367,12 @@ static void test_routed_queries(void **state)
 /* On two ranks each has half of a table, rounded up, and the rows of a token are put together. */
 static void test_ranks(void **state)
 {
-    static const struct cost_conventions PLAIN = {0};
     struct arena *a = arena_open();
-    struct sym_ctx *c = sym_open(a);
     struct cost_ops ops;
-    struct err e = {.code = ERR_OK};
     const struct subject s = {.model = "small", .json = LISTS};
-    const struct model m = families_read(a, &s);
-    const struct cost_symbols y = cost_symbols_make(c);
-    const struct cost_pass pass = {
-        .name = "decode", .B = sym_int(c, 3), .T = sym_int(c, 1), .S = sym_int(c, 29), .absorbed = true};
     int met = 0;
     (void)state;
-    assert_int_equal(cost_build(a, c, &y, &m, &PLAIN, &pass, 2, &ops, &e), ERR_OK);
-    assert_int_equal(cost_bind(c, &y, &m, 2, &ops, &e), ERR_OK);
+    (void)decode(a, &s, 2, &ops);
     for (size_t i = 0; i < ops.n; i++) {
         const struct cost_op *op = &ops.op[i];
         if (strcmp(op->name, "engram_rows") == 0) {
