@@ -7,12 +7,16 @@
 #include "calc/base/units.h"
 #include "calc/model/family.h"
 
+/* As options name them, and checkpoints; no matrix is called all. */
 static const struct {
-    const char *name;
+    const char *name, *whole;
     unsigned module;
-} NAMED[] = {{"q", LORA_Q},       {"k", LORA_K},       {"v", LORA_V},       {"o", LORA_O},
-             {"gate", LORA_GATE}, {"up", LORA_UP},     {"down", LORA_DOWN}, {"q_a", LORA_Q_A},
-             {"q_b", LORA_Q_B},   {"kv_a", LORA_KV_A}, {"kv_b", LORA_KV_B}, {"all", LORA_ALL}};
+} NAMED[] = {{"q", "q_proj", LORA_Q},          {"k", "k_proj", LORA_K},
+             {"v", "v_proj", LORA_V},          {"o", "o_proj", LORA_O},
+             {"gate", "gate_proj", LORA_GATE}, {"up", "up_proj", LORA_UP},
+             {"down", "down_proj", LORA_DOWN}, {"q_a", "q_a_proj", LORA_Q_A},
+             {"q_b", "q_b_proj", LORA_Q_B},    {"kv_a", "kv_a_proj_with_mqa", LORA_KV_A},
+             {"kv_b", "kv_b_proj", LORA_KV_B}, {"all", NULL, LORA_ALL}};
 
 enum { NAMED_N = sizeof NAMED / sizeof NAMED[0], RANK_MAX = 1 << 16, WORD_MAX = 32 };
 
@@ -33,12 +37,9 @@ static enum err_code read_module(const char *at, size_t len, unsigned *modules, 
 
 const char *lora_module_name(size_t i, unsigned *bit)
 {
-    static const char *const WHOLE[] = {"q_proj",   "k_proj",    "v_proj",   "o_proj",   "gate_proj",
-                                        "up_proj",  "down_proj", "q_a_proj", "q_b_proj", "kv_a_proj_with_mqa",
-                                        "kv_b_proj"};
-    if (i >= sizeof WHOLE / sizeof WHOLE[0]) return NULL;
+    if (i >= NAMED_N || !NAMED[i].whole) return NULL;
     *bit = NAMED[i].module;
-    return WHOLE[i];
+    return NAMED[i].whole;
 }
 
 int64_t lora_slot_rank(int64_t rank)
@@ -121,6 +122,8 @@ static void of_latent(const struct model *m, const struct lora *x, const struct 
 static unsigned recurrent_modules(const struct model *m, const struct mixer *k)
 {
     const struct family *f = family_named(m->family);
+    static const unsigned ATTENTION_OF[] = {
+        [MODULE_Q] = LORA_Q, [MODULE_K] = LORA_K, [MODULE_V] = LORA_V, [MODULE_O] = LORA_O};
     unsigned named = 0, bit = 0;
     bool says = false;
     for (const struct family_module *x = f ? f->modules : NULL; x && x->name; x++) {
@@ -129,7 +132,7 @@ static unsigned recurrent_modules(const struct model *m, const struct mixer *k)
         for (size_t i = 0; (name = lora_module_name(i, &bit)) != NULL; i++)
             if (strcmp(last, name) == 0) named |= bit;
         for (const struct family_module *y = f->modules; y->name; y++)
-            if (y->module <= MODULE_O && strcmp(x->name, y->name) == 0) named |= 1U << y->module; /* as LORA_Q ... */
+            if (y->module <= MODULE_O && strcmp(x->name, y->name) == 0) named |= ATTENTION_OF[y->module];
         says = true;
     }
     return says || k->recurrence.block != RECURRENT_LINEAR ? named : LORA_Q | LORA_K | LORA_V | LORA_O;
