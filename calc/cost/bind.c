@@ -33,9 +33,14 @@ static const struct sym *kv_over(struct sym_ctx *c, const struct mixer *x, const
     return sym_max(c, sym_int(c, 1), over(c, x->kv_heads, t));
 }
 
+static bool splits_index(const struct mixer *x)
+{
+    return x->index_heads > 0 && (x->one_vector || x->index_block_tokens > 0);
+}
+
 int64_t build_index_parts(const struct mixer *x, int64_t tp)
 {
-    if (x->index_heads == 0 || (!x->one_vector && x->index_block_tokens == 0)) return 1;
+    if (!splits_index(x)) return 1;
     int64_t a = x->index_heads, b = tp;
     while (b > 0) {
         const int64_t rest = a % b;
@@ -49,7 +54,7 @@ int64_t build_index_parts(const struct mixer *x, int64_t tp)
 static const struct sym *index_over(struct sym_ctx *c, const struct mixer *x, const struct sym *t)
 {
     double ranks;
-    if (x->index_heads == 0 || (!x->one_vector && x->index_block_tokens == 0)) return sym_int(c, x->index_heads);
+    if (!splits_index(x)) return sym_int(c, x->index_heads);
     if (!sym_constant(t, &ranks)) return sym_max(c, sym_int(c, 1), over(c, x->index_heads, t));
     return sym_int(c, x->index_heads / build_index_parts(x, (int64_t)ranks));
 }

@@ -50,11 +50,17 @@ const struct sym *build_new_pairs(struct build *b)
     return build_each(b, b->v->causal_full ? PROD(T, T) : HALF(PROD(T, SUM(T, INT(1)))));
 }
 
+/* Whether ranks that share a context are, or may be, on several nodes. */
+static bool crosses_nodes(const struct build *b)
+{
+    const struct layout w = layout_whole(&b->layout->layout);
+    return b->layout->free || layout_nodes(&w, w.dcp) > 1;
+}
+
 /* What a rank sends when each of d ranks has `part` bytes for each of the others. */
 static void send(struct build *b, struct cost_op *op, const struct sym *part)
 {
-    const struct layout w = layout_whole(&b->layout->layout);
-    const bool far = b->layout->free || layout_nodes(&w, w.dcp) > 1;
+    const bool far = crosses_nodes(b);
     const struct sym *others = SUM(b->context, INT(-1));
     op->context = true;
     op->wire_bytes = PROD(far ? SUM(others, NEG(b->ly.context_far)) : others, part);
@@ -73,10 +79,9 @@ struct cost_op *build_context_gather(struct build *b, const char *name, const ch
 /* Each rank's outputs for the heads of every other, with their log-sum-exps; then its own heads are joined. */
 static void build_direct_outputs(struct build *b, const struct sym *rows, const struct sym *v, bool apart)
 {
-    const struct layout w = layout_whole(&b->layout->layout);
     const struct sym *one = INT(1), *heads = PROD(rows, Y->N), *nodes = SUM(b->ly.context_far, one);
     const struct sym *part = SUM(PROD(heads, v, Y->b_act), PROD(heads, INT(LSE_BYTES)));
-    const bool far = b->layout->free || layout_nodes(&w, w.dcp) > 1;
+    const bool far = crosses_nodes(b);
     const struct sym *here = far ? sym_div(b->c, b->context, nodes) : b->context; /* ranks of its node */
     struct cost_op *op = build_op(b, OP_ALL_TO_ALL, "context_all_to_all", "[B*T, d*N, Hv+1] -> [d, B*T, N, Hv+1]");
     op->says = "partial outputs and log-sum-exps to the ranks of their heads";

@@ -31,6 +31,15 @@ static void build_key_index(struct build *b, bool rotates)
     if (rotates) build_rope(b, "index_rope", "[B*T, (Ni+1)*R]", PROD(SUM(Y->Ni, INT(1)), Y->R));
 }
 
+/* What a token leaves for its pool, `each` bytes, stays until the pool is full: written once, and read for it. */
+static void build_open_pool(struct build *b, struct cost_op *op, const struct sym *pool, const struct sym *each)
+{
+    if (b->pass->uncached) return;
+    op->held_bytes = PROD(b->many, build_each(b, INT(1)), pool, each);
+    op->state_bytes = PROD(INT(2), b->part_rows, each);
+    op->state_needed_bytes = PROD(b->many, build_each(b, sym_min(b->c, b->pass->T, pool)), each);
+}
+
 /* Keys of several tokens made one: their sum, channel by channel, by a softmax of gates of the stream and of places in
  * the pool, which are stored as floats. Keys and gates of the pool that is open stay until it is full. */
 static void build_key_pool(struct build *b, const struct mixer *x)
@@ -44,10 +53,7 @@ static void build_key_pool(struct build *b, const struct mixer *x)
     op->activation_bytes = PROD(b->part_rows, SUM(PROD(INT(2), Y->Hi), sym_div(b->c, Y->Hi, pool)), Y->b_act);
     build_vector(b, op, PROD(pool, Y->Hi), false);
     op->weight_bytes = op->tensor[0].bytes;
-    if (b->pass->uncached) return;
-    op->held_bytes = PROD(b->many, build_each(b, INT(1)), pool, both);
-    op->state_bytes = PROD(INT(2), b->part_rows, both); /* each written once, and read for its pool */
-    op->state_needed_bytes = PROD(b->many, build_each(b, sym_min(b->c, b->pass->T, pool)), both);
+    build_open_pool(b, op, pool, both);
 }
 
 /* Keys that are means of so many tokens, each with a norm; the keys of the mean that is open stay until it is full. */
@@ -65,11 +71,7 @@ static void build_mean_index(struct build *b, const struct mixer *x)
     op->activation_bytes = PROD(b->part_rows, SUM(Y->Hi, each), Y->b_act);
     build_vector(b, op, Y->Hi, true);
     if (!b->v->norms_uncounted) op->weight_bytes = op->tensor[0].bytes;
-    if (!b->pass->uncached) {
-        op->held_bytes = PROD(b->many, build_each(b, INT(1)), pool, one);
-        op->state_bytes = PROD(INT(2), b->part_rows, one);
-        op->state_needed_bytes = PROD(b->many, build_each(b, sym_min(b->c, b->pass->T, pool)), one);
-    }
+    build_open_pool(b, op, pool, one);
     if (x->position == POSITION_ROPE) build_rope(b, "index_rope", "[B*T, (Ni+1/pool)*Hi]", SUM(wide, each));
 }
 
