@@ -110,7 +110,8 @@ double layout_skew_most(const struct model *m, const struct layout *l);
 /* layout_check -- whether a model can be laid out so. Errors: ERR_USAGE naming what does not divide: heads, KV heads,
  * columns, experts, nodes; stages of layers that share weights or a cache; experts of a model that has none. */
 enum err_code layout_check(const struct model *m, const struct layout *l, struct err *e);
-/* layout_check_of -- the same, its sentence beginning with the model's name where it has one. */
+/* layout_check_of -- the same, its sentence beginning with the model's name where it has one, and ending with fewer
+ * ranks that would do where there are some. Cost: layout_check of every divisor of tp. */
 enum err_code layout_check_of(const struct model *m, const struct layout *l, struct err *e);
 
 /* layout_split -- n over parts. Errors: ERR_USAGE naming both. layout_kv_heads -- KV heads of one of tp ranks: at least

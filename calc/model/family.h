@@ -168,7 +168,7 @@ extern const struct family_module MODULES_GPT2[], MODULES_QWEN[], MODULES_OPT[],
 
 struct reader;
 
-/* Files of one model_type whose decoder is another family's, by their key "version"; "" without one. */
+/* Files of one model_type whose decoder is another family's, by their key "version". */
 struct family_version {
     const char *version, *family; /* NULL ends */
 };

@@ -288,7 +288,7 @@ enum err_code gguf_config(struct arena *a, const struct tensor_set *s, const cha
     for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++)
         if (!t.row->own_heads || strncmp(KEYS[i].gguf, "attention.head_count", strlen("attention.head_count")) != 0)
             TRY(gguf_copy(&t, KEYS[i].gguf, KEYS[i].config, &found));
-    if (t.family->hybrid != HYBRID_NONE && !(t.row->put && t.row->own_heads)) TRY(gguf_put_recurrent(&t));
+    if (t.family->hybrid != HYBRID_NONE && !t.row->own_heads) TRY(gguf_put_recurrent(&t));
     if ((!t.row->own_heads || t.family->latent) && !t.family->attention) TRY(put_heads(&t));
     if (!t.row->own_widths) TRY(put_widths(&t));
     if (t.row->put) TRY(t.row->put(&t));

@@ -18,7 +18,8 @@ struct gguf_architecture {
     const char *tensor, *flag;                          /* a flag that is true where layers have the tensor */
     enum err_code (*put)(const struct gguf_reading *t); /* further members of the config; NULL none */
     bool modules_left_out;      /* of multi-token prediction, in files whose metadata may count them all the same */
-    bool own_heads, own_widths; /* put writes heads, and widths of MLPs, in place of what is common */
+    bool own_heads, own_widths; /* put writes heads, those of recurrent layers too, and widths of MLPs, in place of what
+                                 * is common */
 };
 
 const struct gguf_architecture *gguf_architecture(const char *name); /* NULL unknown */

@@ -104,7 +104,7 @@ static enum err_code find_version(struct reader *r)
             r->family = family_named(v->family);
             return ERR_OK;
         }
-        (void)snprintf(known + at, sizeof known - at, "%s%s", at ? ", " : "", *v->version ? v->version : "none");
+        (void)snprintf(known + at, sizeof known - at, "%s%s", at ? ", " : "", v->version);
     }
     return err_set(r->e, ERR_INPUT, "%s: version \"%s\" of the %s family is not known (%s)", r->text.file,
                    text_clean(text, sizeof text, said, strlen(said)), r->alias->name, known);

@@ -1,8 +1,6 @@
 /* stored_libraries -- AutoRound, torchao, HQQ, Quark. Source: vLLM auto_round.py; transformers quantization_config.py,
  * quantizer_torchao.py, quantizer_hqq.py; torchao quant_api.py; hqq quantize.py; Quark's QConfig (amd/Quark). */
-#include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 #include "calc/model/stored_methods.h"
 

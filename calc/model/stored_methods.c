@@ -1,8 +1,8 @@
 #include "calc/model/stored_methods.h"
 
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "calc/base/text.h"
 
@@ -121,13 +121,6 @@ enum err_code stored_mxfp4(struct stored *s, const struct json *q)
     return format_plan_add(s->arena, &s->plan, "experts", false, d, s->e);
 }
 
-/* Whether two names of formats are one but for the case of letters. */
-static bool same_word(const char *a, const char *b)
-{
-    while (*a && tolower((unsigned char)*a) == *b) a++, b++;
-    return *a == *b;
-}
-
 enum err_code stored_expert_dtype(struct stored *s, const struct json *j)
 {
     static const struct {
@@ -139,7 +132,7 @@ enum err_code stored_expert_dtype(struct stored *s, const struct json *j)
     struct dtype *d;
     TRY(json_str(j, &word, s->e));
     for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) {
-        if (!same_word(word, WORDS[i].word)) continue;
+        if (strcasecmp(word, WORDS[i].word) != 0) continue;
         if (s->m->weights_unknown) return ERR_OK;
         TRY(stored_named(s, WORDS[i].format, &d));
         /* FP8 with the scales of the other linear layers, where these are FP8 too. */
