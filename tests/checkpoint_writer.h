@@ -66,6 +66,21 @@ static inline void pair(struct writer *w, const char *key, uint32_t v)
     w->pairs_n++;
 }
 
+enum { META_U32 = 4, META_I32 = 5, META_LIST = 9 };
+
+/* A list of n numbers of 4 bytes, mostly one a layer. */
+static inline void pair_list(struct writer *w, const char *key, uint32_t type, size_t n, const uint32_t *v)
+{
+    char full[96];
+    (void)snprintf(full, sizeof full, "%s.%s", w->arch, key);
+    checkpoint_put_text(&w->pairs, full);
+    checkpoint_put(&w->pairs, 4, META_LIST);
+    checkpoint_put(&w->pairs, 4, type);
+    checkpoint_put(&w->pairs, 8, n);
+    for (size_t i = 0; i < n; i++) checkpoint_put(&w->pairs, 4, v[i]);
+    w->pairs_n++;
+}
+
 /* A tensor of rows x cols (x copies), slowest side first as a model describes it; 0 leaves a side out. */
 static inline void tensor(struct writer *w, const char *name, uint32_t type, uint64_t copies, uint64_t rows,
                           uint64_t cols)
@@ -249,19 +264,6 @@ static inline void put_vectors(struct writer *w, int i, const char *stem, uint64
 
 enum { BLOCKS = 4, INNER = 2 * D, STATE = 32, RANK = 12, TAPS = 4, SCANS = 12, GROUPS = 2 };
 
-/* One number a block. */
-static inline void pairs_of(struct writer *w, const char *key, const uint32_t v[BLOCKS])
-{
-    char full[96];
-    (void)snprintf(full, sizeof full, "%s.%s", w->arch, key);
-    checkpoint_put_text(&w->pairs, full);
-    checkpoint_put(&w->pairs, 4, 9);
-    checkpoint_put(&w->pairs, 4, 5);
-    checkpoint_put(&w->pairs, 8, BLOCKS);
-    for (int i = 0; i < BLOCKS; i++) checkpoint_put(&w->pairs, 4, v[i]);
-    w->pairs_n++;
-}
-
 static inline void put_hybrid(struct writer *w, const char *arch, const uint32_t kv[BLOCKS])
 {
     begin(w, arch);
@@ -270,7 +272,7 @@ static inline void put_hybrid(struct writer *w, const char *arch, const uint32_t
     pair(w, "context_length", 4099);
     pair(w, "attention.head_count", kv ? N : 0);
     if (!kv) return;
-    pairs_of(w, "attention.head_count_kv", kv);
+    pair_list(w, "attention.head_count_kv", META_I32, BLOCKS, kv);
     pair(w, "attention.key_length", H);
     pair(w, "attention.value_length", H);
 }

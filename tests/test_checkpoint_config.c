@@ -82,12 +82,7 @@ static void test_what_a_gguf_must_say(void **state)
     begin(w, "llama");
     put_outside(w, false);
     put_shape(w);
-    checkpoint_put_text(&w->pairs, "llama.feed_forward_length");
-    checkpoint_put(&w->pairs, 4, 9);
-    checkpoint_put(&w->pairs, 4, 5);
-    checkpoint_put(&w->pairs, 8, 2);
-    checkpoint_put(&w->pairs, 8, (uint64_t)F << 32 | FE);
-    w->pairs_n++;
+    pair_list(w, "feed_forward_length", META_I32, 2, (const uint32_t[]){FE, F});
     finish(w);
     refused(w, "m.gguf", ERR_INPUT, "llama.feed_forward_length is 96 in one layer and 352 in another");
     begin(w, "llama"); /* fewer blocks than it says, one beyond them, another width */

@@ -109,7 +109,7 @@ static void test_gguf_of_hybrids(void **state)
 
     put_hybrid(w, "nemotron_h", KV);
     put_ssm(w, SCANS, true);
-    pairs_of(w, "feed_forward_length", FF);
+    pair_list(w, "feed_forward_length", META_I32, BLOCKS, FF);
     put_outside(w, false);
     for (int i = 0; i < BLOCKS; i++) {
         put_norms(w, i, 1);

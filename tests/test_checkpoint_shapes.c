@@ -3,19 +3,6 @@
 
 #include <stdlib.h>
 
-/* A list of numbers, one a layer. */
-static void pair_list(struct writer *w, const char *key, size_t n, const uint32_t *v)
-{
-    char full[96];
-    (void)snprintf(full, sizeof full, "%s.%s", w->arch, key);
-    checkpoint_put_text(&w->pairs, full);
-    checkpoint_put(&w->pairs, 4, 9); /* a list */
-    checkpoint_put(&w->pairs, 4, 4); /* of uint32 */
-    checkpoint_put(&w->pairs, 8, n);
-    for (size_t i = 0; i < n; i++) checkpoint_put(&w->pairs, 4, v[i]);
-    w->pairs_n++;
-}
-
 static void matrix(struct writer *w, int i, const char *stem, uint64_t rows, uint64_t cols)
 {
     layer(w, F16, 0, rows, cols, "blk.%d.%s.weight", i, stem);
@@ -58,7 +45,7 @@ static void test_gemma3n(void **state)
     pair(w, "attention.shared_kv_layers", 1);
     pair(w, "embedding_length_per_layer_input", DL);
     pair(w, "altup.num_inputs", A);
-    pair_list(w, "attention.sliding_window_pattern", L, (const uint32_t[]){1, 0, 1});
+    pair_list(w, "attention.sliding_window_pattern", META_U32, L, (const uint32_t[]){1, 0, 1});
     put_outside(w, true);
     tensor(w, "per_layer_token_embd.weight", Q8_0, 0, V + 7, L * DL);
     tensor(w, "per_layer_model_proj.weight", F16, 0, L * DL, D);
@@ -106,9 +93,9 @@ static void test_gemma4(void **state)
     pair(w, "attention.sliding_window", 523);
     pair(w, "attention.shared_kv_layers", 2);
     pair(w, "embedding_length_per_layer_input", DL);
-    pair_list(w, "attention.sliding_window_pattern", LAYERS, SLIDES);
-    pair_list(w, "attention.head_count_kv", LAYERS, KV);
-    pair_list(w, "feed_forward_length", LAYERS, FF);
+    pair_list(w, "attention.sliding_window_pattern", META_U32, LAYERS, SLIDES);
+    pair_list(w, "attention.head_count_kv", META_U32, LAYERS, KV);
+    pair_list(w, "feed_forward_length", META_U32, LAYERS, FF);
     put_outside(w, true);
     tensor(w, "per_layer_token_embd.weight", Q8_0, 0, V, LAYERS * DL);
     tensor(w, "per_layer_model_proj.weight", F16, 0, LAYERS * DL, D);
@@ -150,7 +137,7 @@ static void test_gemma4_experts(void **state)
     pair(w, "expert_used_count", TOP);
     pair(w, "expert_feed_forward_length", FE);
     pair(w, "attention.sliding_window", 523);
-    pair_list(w, "attention.sliding_window_pattern", L, SLIDES);
+    pair_list(w, "attention.sliding_window_pattern", META_U32, L, SLIDES);
     put_outside(w, true);
     for (int i = 0; i < L; i++) {
         four_norms(w, i);
@@ -178,9 +165,9 @@ static void test_deci(void **state)
     pair(w, "embedding_length", D);
     pair(w, "context_length", 4099);
     pair(w, "attention.key_length", D / N);
-    pair_list(w, "attention.head_count", L, HEADS);
-    pair_list(w, "attention.head_count_kv", L, KV);
-    pair_list(w, "feed_forward_length", L, FF);
+    pair_list(w, "attention.head_count", META_U32, L, HEADS);
+    pair_list(w, "attention.head_count_kv", META_U32, L, KV);
+    pair_list(w, "feed_forward_length", META_U32, L, FF);
     put_outside(w, false);
     for (int i = 0; i < L; i++) {
         if (HEADS[i]) {
@@ -199,7 +186,7 @@ static void test_deci(void **state)
 
 static void test_kimi_linear(void **state)
 {
-    enum { KDA = 32, C = 96, R = 32, NOPE = 64, VALUE = 64, KV_NONE = 0 };
+    enum { KDA = 32, C = 96, R = 32, NOPE = 64, VALUE = 64 };
     static const uint32_t KV[L] = {0, 0, 1};
     struct writer *w = *state;
     begin(w, "kimi-linear");
@@ -207,7 +194,7 @@ static void test_kimi_linear(void **state)
     pair(w, "embedding_length", D);
     pair(w, "context_length", 4099);
     pair(w, "attention.head_count", N);
-    pair_list(w, "attention.head_count_kv", L, KV);
+    pair_list(w, "attention.head_count_kv", META_U32, L, KV);
     pair(w, "attention.kv_lora_rank", C);
     pair(w, "attention.key_length", C + R);
     pair(w, "attention.value_length", C);
@@ -388,7 +375,7 @@ static void test_deepseek4(void **state)
     pair(w, "hyper_connection.count", STREAMS);
     pair(w, "hyper_connection.sinkhorn_iterations", 5);
     pair(w, "hash_layer_count", 1);
-    pair_list(w, "attention.compress_ratios", L + 1, RATIOS);
+    pair_list(w, "attention.compress_ratios", META_U32, L + 1, RATIOS);
     pair(w, "expert_count", E);
     pair(w, "expert_used_count", TOP);
     pair(w, "expert_feed_forward_length", FE);
