@@ -81,10 +81,8 @@ enum err_code planner_draft_open(struct planner *p, size_t device, const struct 
                                  struct planner_clock *c, struct err *e);
 
 /* planner_judged -- tokens of a sequence in a step: gamma, and one with the bonus, or those of the tree; 1 without a
- * draft. planner_drafted_s -- its passes beside B sequences at contexts
- * S. */
+ * draft. */
 int64_t planner_judged(const struct planner_request *q, int64_t gamma);
-double planner_drafted_s(const struct planner_clock *c, double B, double S);
 
 /* Floors of a layout that are asked for again and again. */
 struct planner_floors {

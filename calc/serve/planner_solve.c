@@ -108,7 +108,8 @@ static void decode_steps(struct planner_clock *c, size_t n, const double *B, con
     step_eval(c->step, n, B, S, S, NULL, of);
     for (size_t i = 0; i < n && (c->calibrated || c->server); i++) out[i] = planner_decode_s(c, B[i], S[i], out[i]);
     for (size_t i = 0; i < n && c->draft; i++) /* of a token */
-        out[i] = (out[i] + planner_drafted_s(c, B[i], S[i])) / speculate_mean(&c->draft->of, c->gamma);
+        out[i] =
+            (out[i] + speculate_draft_s(&c->draft->of, c->gamma, B[i], S[i])) / speculate_mean(&c->draft->of, c->gamma);
 }
 
 void planner_drain(const struct planner_traffic *t, double requests, double held, double rate_most, double full_s,

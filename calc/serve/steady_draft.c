@@ -4,25 +4,12 @@
 
 #include "calc/serve/steady_parts.h"
 
-static double seconds(const struct speculate_setup *of, struct step *s, double B, double T, double S)
-{
-    double took_s = 0, one = 1, *column[STEP_VALUES_N] = {0};
-    if (of->clock.seconds) return of->clock.seconds(of->clock.self, s, B, T, S, 1);
-    column[STEP_decode_step_s] = &took_s;
-    step_eval(s, 1, &B, &T, &S, &one, column);
-    return took_s;
-}
-
 double steady_draft_s(const struct steady_times *t, double n, double x)
 {
-    struct speculate_pass pass[SPECULATE_DEPTH_MAX];
     double took_s = 0;
     if (!t->draft) return 0;
     const struct simulate_draft *d = t->draft;
-    if (n > 0) {
-        const size_t passes = speculate_passes(d->of, d->gamma, floor(t->context_tokens - t->rows + 1), pass);
-        for (size_t i = 0; i < passes; i++) took_s += seconds(d->of, pass[i].step, n, pass[i].tokens, pass[i].S);
-    }
+    if (n > 0) took_s = speculate_draft_s(d->of, d->gamma, n, floor(t->context_tokens - t->rows + 1));
     if (x > 0 && d->prompts) { /* pieces together, each as long as the mean prompt or all there is */
         double prompt = 0;
         for (size_t i = 0; i < t->groups; i++) prompt += t->group[i].weight * t->group[i].tokens;
