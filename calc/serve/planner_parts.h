@@ -17,7 +17,7 @@ struct planner_draft {
     struct steady_lengths lengths; /* of the request's, drafted */
 };
 
-/* The times of a layout of one copy that mixed steps know (planner_mixes). */
+/* The times of a layout of one copy that mixed steps know: of several stages (planner_stages_fly) floors. */
 struct planner_clock {
     struct layout layout;
     int64_t gamma;               /* 0: no draft */
@@ -63,9 +63,12 @@ struct planner_pair *planner_pair_of(struct planner *p, size_t device, size_t fo
 bool planner_mixes(const struct layout *l);
 
 /* planner_groups_step -- whether mixed steps know the layout but for its attention groups: ranks of one node, one
- * stage.
- */
+ * stage. */
 bool planner_groups_step(const struct layout *l);
+
+/* planner_stages_fly -- whether batches under way in stages are known of the layout: ranks of a stage in one node, one
+ * attention group, several stages. */
+bool planner_stages_fly(const struct layout *l);
 
 /* planner_block_tokens -- of a sequence in a block of the cache: the engine's, times the ranks that share a context. */
 int64_t planner_block_tokens(const struct planner *p, const struct layout *l);
@@ -214,9 +217,5 @@ double planner_spread_at(const struct steady_spread *s, double frac);
 /* planner_ratio -- of the times of such a layout to its floors, what its band adds included. */
 enum err_code planner_ratio(struct planner *p, struct planner_unit *u, const struct planner_plan *plan, double *out,
                             struct err *e);
-
-/* planner_stages_fly -- whether batches under way in stages are known of the layout: ranks of a stage in one node, one
- * attention group, several stages. */
-bool planner_stages_fly(const struct layout *l);
 
 #endif

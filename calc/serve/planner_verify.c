@@ -92,34 +92,16 @@ static bool look(void *closure, size_t finished, size_t all)
     return !l->watch->show || l->watch->show(l->watch->closure, finished, all);
 }
 
-bool planner_stages_fly(const struct layout *l)
-{
-    const struct layout w = layout_whole(l);
-    return w.pp > 1 && w.dp == 1 && w.dcp == 1 && layout_nodes(&w, w.tp) == 1;
-}
-
-/* Steps of a copy: of one stage by its clock; of several their floors, times what the plan has for such a layout. */
+/* Steps of a copy by its clock: of several stages floors, times what the plan has for such a layout. */
 static enum err_code open_times(struct planner *p, struct planner_unit *u, const struct planner_plan *plan,
                                 struct simulate_setup *s, struct planner_clock **clock, struct err *e)
 {
-    const struct planner_device *d = &p->q->device[u->device];
-    *clock = NULL;
-    if (planner_stages_fly(&u->layout)) {
-        const struct step_setup setup = {.model = p->q->format[u->format].model,
-                                         .hw = d->hw,
-                                         .layout = u->layout,
-                                         .latency = d->latency,
-                                         .offload = d->offload,
-                                         .fidelity = p->q->fidelity == PLANNER_BOUND ? STEP_BOUND : STEP_ROOFLINE,
-                                         .block_tokens = p->engine->block_tokens};
-        TRY(mix_compile(p->arena, &setup, &s->plan, e));
-        return planner_ratio(p, u, plan, &s->slower, e);
-    }
     TRY(planner_clock_of(p, plan->device, plan->format, &u->layout, plan->gamma, clock, e));
     s->plan = (*clock)->plan;
     s->calibrated = (*clock)->calibrated;
     s->server = (*clock)->server;
     s->overlapped = (*clock)->overlapped;
+    if (planner_stages_fly(&u->layout)) return planner_ratio(p, u, plan, &s->slower, e);
     s->slower = planner_band(p, *clock, plan->batch_most);
     return ERR_OK;
 }
@@ -173,13 +155,13 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
         s.pools = (struct simulate_pools){
             .prefill = plan->prefill, .link_bytes_per_s = link.bytes_per_s, .link_latency_s = link.latency_s};
     }
-    if (c && c->draft)
+    if (c->draft)
         s.draft = (struct simulate_draft){.of = &c->draft->of,
                                           .gamma = plan->gamma,
                                           .prompts = q->drafting->prompts,
                                           .kv_bytes_per_token = step_kv_bytes_per_token(c->draft->of.draft),
                                           .seed = 1};
-    *out = (struct planner_run){.band = s.slower, .of_floors = c == NULL, .blocks = s.blocks};
+    *out = (struct planner_run){.band = s.slower, .of_floors = planner_stages_fly(&u.layout), .blocks = s.blocks};
     if (keep) {
         s.step = keep_step;
         s.closure = &k;
