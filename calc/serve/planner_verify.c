@@ -9,8 +9,8 @@
 const char *planner_verifies(const struct planner_plan *plan)
 {
     if (!planner_mixes(&plan->layout) && !planner_stages_fly(&plan->layout))
-        return "simulations know ranks and attention groups in one node, stages of ranks in one, and copies, no ranks "
-               "over several nodes and no stages beside groups or shared contexts";
+        return "plans of ranks in one node, of stages of such and of copies are simulated, none of attention groups, of "
+               "ranks over several nodes or of stages beside shared contexts";
     if (plan->layout.replicas > SIMULATE_REPLICAS_MAX) return "so many copies are not simulated";
     return NULL;
 }
