@@ -201,10 +201,10 @@ double planner_band(const struct planner *p, const struct planner_clock *c, doub
 void planner_drain(const struct planner_traffic *t, double requests, double held, double rate_most, double full_s,
                    double alone_s, struct planner_point *out);
 
-/* planner_queue -- planner_solve for layouts that calc/time/mix.h does not know: steps of prompts and of sequences that
- * decode as if apart. planner_stages -- for those whose stages it does know (planner_stages_fly). planner_steady -- the
- * question of a plan's copy to the steady state, times and lengths with drafts included. planner_steady_times -- what
- * the clock keeps of it. */
+/* planner_queue -- planner_solve for layouts that the others leave (planner_queue.c): steps of prompts and of sequences
+ * that decode as if apart. planner_stages -- for those whose stages it does know (planner_stages_fly). planner_steady
+ * -- the question of a plan's copy to the steady state, times and lengths with drafts included. planner_steady_times --
+ * what the clock keeps of it. */
 enum err_code planner_queue(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e);
 
 enum err_code planner_stages(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e);
@@ -213,6 +213,11 @@ void planner_steady(struct planner *p, const struct planner_unit *u, const struc
 enum err_code planner_steady_times(struct planner *p, struct planner_clock *c, int64_t step_tokens,
                                    struct steady_setup *s, struct steady_decode *decode, struct err *e);
 double planner_spread_at(const struct steady_spread *s, double frac);
+
+/* planner_promised_frac -- the part of requests that times of a point are of: the promised one, .95 where nothing is.
+ * planner_point_unknown -- before it is solved: no time is known. */
+double planner_promised_frac(const struct planner_promise *p);
+struct planner_point planner_point_unknown(void);
 
 /* planner_ratio -- of the times of such a layout to its floors, what its band adds included. */
 enum err_code planner_ratio(struct planner *p, struct planner_unit *u, const struct planner_plan *plan, double *out,

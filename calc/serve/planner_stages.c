@@ -130,7 +130,7 @@ static void tell(const struct planner_request *q, const struct planner_unit *u, 
     w->full_s = fmin(w->full_s, fmax(1, plan->batch_most) / (plan->rate_per_s * w->steps)); /* Little */
     const struct planner_traffic *t = &q->traffic;
     const double frac = turns_frac(plan, t, w), stages = (double)u->layout.pp;
-    const double of_token = isnan(q->tpot.s) ? .95 : q->tpot.frac, of_first = isnan(q->ttft.s) ? .95 : q->ttft.frac;
+    const double of_token = planner_promised_frac(&q->tpot), of_first = planner_promised_frac(&q->ttft);
     o->tpot_mean_s = token_s(w, w->even_of.tpot_s.mean, w->turn_of.tpot_s.mean, frac);
     o->tpot_s = token_s(w, planner_spread_at(&w->even_of.tpot_s, of_token),
                         planner_spread_at(&w->turn_of.tpot_s, of_token), frac);
@@ -153,12 +153,10 @@ enum err_code planner_stages(struct planner *p, struct planner_unit *u, struct p
     const struct planner_request *q = p->q;
     const struct planner_traffic *t = &q->traffic;
     struct planner_point *o = &plan->point;
-    const double unknown = (double)NAN;
     struct planner_clock *c;
     struct steady_setup s;
     struct ways w = {.steps = fmax(1, t->output_tokens - 1)};
-    *o = (struct planner_point){.ttft_s = unknown, .tpot_s = unknown, .makespan_s = unknown, .tail_s = unknown};
-    o->ttft_mean_s = o->tpot_mean_s = o->batch = o->step_s = o->busy_frac = unknown;
+    *o = planner_point_unknown();
     TRY(planner_clock_of(p, u->device, u->format, &u->layout, 0, &c, e));
     planner_steady(p, u, plan, c, &s);
     TRY(planner_ratio(p, u, plan, &s.slower, e));

@@ -9,8 +9,9 @@
 const char *planner_verifies(const struct planner_plan *plan)
 {
     if (!planner_mixes(&plan->layout) && !planner_stages_fly(&plan->layout))
-        return "plans of ranks in one node, of stages of such and of copies are simulated, none of attention groups, of "
-               "ranks over several nodes or of stages beside shared contexts";
+        return "plans of ranks in one node, of stages of such and of copies are simulated; of attention groups, of "
+               "ranks "
+               "over several nodes and of stages beside shared contexts none are";
     if (plan->layout.replicas > SIMULATE_REPLICAS_MAX) return "so many copies are not simulated";
     return NULL;
 }
@@ -123,7 +124,7 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
     TRY(planner_unit_make(&p, plan->device, plan->format, &one, &u, e));
     if (plan->gamma > 0) TRY(planner_unit_draft(&p, &u, plan->gamma, e));
     const double own = w->rate_per_s > 0 ? w->rate_per_s
-                       : w->span_s > 0   ? (double)(w->first_n - 1) / w->span_s * (double)w->n / (double)w->first_n
+                       : w->span_s > 0   ? workload_came_per_s(w)
                                          : q->traffic.rate_per_s;
     const double faster = q->traffic.rate_per_s / own; /* the plan's rate, where it is not that of the requests */
     closer.request = arena_array(a, w->n, sizeof *closer.request);
@@ -204,8 +205,8 @@ enum err_code planner_run_judge(struct arena *a, const struct planner_request *q
                                      .loaded_frac = r->loaded_tokens / r->prompt_tokens,
                                      .waiting_half = r->waiting_half,
                                      .waiting_last = r->waiting_last};
-    TRY(quantile_of(r, simulate_ttft_s, isnan(q->ttft.s) ? .95 : q->ttft.frac, a, &out->ttft_s, e));
-    TRY(quantile_of(r, simulate_tpot_s, isnan(q->tpot.s) ? .95 : q->tpot.frac, a, &out->tpot_s, e));
+    TRY(quantile_of(r, simulate_ttft_s, planner_promised_frac(&q->ttft), a, &out->ttft_s, e));
+    TRY(quantile_of(r, simulate_tpot_s, planner_promised_frac(&q->tpot), a, &out->tpot_s, e));
     out->breaks = broken_by(q, run, out);
     out->keeps = !r->partial && out->breaks == PLANNER_MEETS;
     return ERR_OK;

@@ -191,6 +191,11 @@ double workload_period_s(const struct workload_spec *s)
     return s->arrival == WORKLOAD_BURSTY && s->burst_ratio > 1 ? 2 * s->burst_s : 0;
 }
 
+double workload_came_per_s(const struct workload *w)
+{
+    return (double)(w->first_n - 1) / w->span_s * (double)w->n / (double)w->first_n;
+}
+
 double workload_arrival_cv2(const struct workload *w)
 {
     if (!w->timed || w->first_n < 3) return 1;
