@@ -9,9 +9,8 @@
 const char *planner_verifies(const struct planner_plan *plan)
 {
     if (!planner_mixes(&plan->layout) && !planner_stages_fly(&plan->layout))
-        return "plans of ranks in one node, of stages of such and of copies are simulated; of attention groups, of "
-               "ranks "
-               "over several nodes and of stages beside shared contexts none are";
+        return "plans of ranks in one node, of stages of such and of copies are simulated; of attention groups, "
+               "ranks over several nodes and stages beside shared contexts none are";
     if (plan->layout.replicas > SIMULATE_REPLICAS_MAX) return "so many copies are not simulated";
     return NULL;
 }
