@@ -32,7 +32,8 @@ void steady_chain_squares(struct steady_chain *c)
 }
 
 /* So much of a distribution, of that mean and variance: none of it below `least`, where `none` of it is, or above
- * `most`. Lognormal beyond that. */
+ * `most`. Lognormal beyond that, at points of a normal distribution, fine where it is high, each with its part of it;
+ * scaled to the mean. */
 static void put_tokens(struct steady_histogram *h, const double *least, double weight, double none, double mean,
                        double variance, double most)
 {
