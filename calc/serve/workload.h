@@ -109,6 +109,10 @@ enum err_code workload_arrival_parse(const char *text, struct workload_spec *spe
  * time together; 0: it does not change. */
 double workload_period_s(const struct workload_spec *spec);
 
+/* workload_sine_per_s -- requests a second of diurnal arrivals at a time: rate * (1 + swing * sin(2 pi at / period)).
+ */
+double workload_sine_per_s(const struct workload_spec *spec, double at_s);
+
 /* workload_draw_arrivals -- Poisson arrivals at such a rate, > 0, for requests that have their order and no times. */
 enum err_code workload_draw_arrivals(struct workload *w, double rate_per_s, uint64_t seed, struct err *e);
 
