@@ -31,15 +31,6 @@ static double mean_inverse(const struct steady_lengths *l, double several)
     return sum / several;
 }
 
-enum err_code steady_lengths_drafted(struct arena *a, const struct steady_lengths *l, const struct speculate_accept *p,
-                                     int64_t gamma, bool bonus, struct steady_lengths *out, struct err *e)
-{
-    const double k = speculate_tokens(p, gamma, bonus), square = speculate_tokens_square(p, gamma, bonus);
-    if (gamma < 1 || !(k >= 1) || !(square >= 1))
-        return err_set(e, ERR_RANGE, "nothing is known of %lld drafts in a row", (long long)gamma);
-    return steady_lengths_judged(a, l, k, square, out, e);
-}
-
 enum err_code steady_lengths_judged(struct arena *a, const struct steady_lengths *l, double k, double square,
                                     struct steady_lengths *out, struct err *e)
 {
