@@ -219,7 +219,7 @@ double planner_spread_at(const struct steady_spread *s, double frac);
 double planner_promised_frac(const struct planner_promise *p);
 struct planner_point planner_point_unknown(void);
 
-/* planner_ratio -- of the times of such a layout to its floors, what its band adds included. */
+/* planner_ratio -- of the times of a layout that nobody measured to its floors, what its band adds included. */
 enum err_code planner_ratio(struct planner *p, struct planner_unit *u, const struct planner_plan *plan, double *out,
                             struct err *e);
 
