@@ -1219,20 +1219,64 @@ static void test_floods(void **state)
     assert_false(planner_floods(&q, &x));
 }
 
+/* A sine by hand: its first half brings R*p*(1/2 + swing/pi), a whole period R*p, none of which depends on what was
+ * drawn; bursts bring what was drawn, an even rate nothing. */
+static void test_flow(void **state)
+{
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct workload w;
+    struct planner_flow f;
+    struct workload_spec s = {.turns = 1, .samples = 1, .requests = 211, .rate_per_s = 7, .seed = 5};
+    (void)state;
+    must(workload_length_parse(a, "53", &s.prompt, &e), &e);
+    must(workload_length_parse(a, "11", &s.output, &e), &e);
+    must(workload_make(a, &s, &w, &e), &e);
+    must(planner_flow_of(a, &s, &w, &f, &e), &e);
+    assert_int_equal(f.n, 0);
+    must(workload_arrival_parse("diurnal:0.6,311s", &s, &e), &e);
+    must(planner_flow_of(a, &s, &w, &f, &e), &e);
+    double first = 0, all = 0;
+    for (size_t i = 0; i < f.n; i++) all += f.requests[i];
+    for (size_t i = 0; i < f.n / 2; i++) first += f.requests[i];
+    assert_true(fabs(f.bin_s * (double)f.n / 311 - 1) < 1e-12 && f.rate_per_s == 7);
+    assert_true(fabs(all / (7. * 311) - 1) < 1e-9);
+    assert_true(fabs(first / (7 * 311 * (.5 + .6 / acos(-1))) - 1) < 1e-6);
+    must(workload_arrival_parse("bursty:5,3s", &s, &e), &e);
+    must(workload_make(a, &s, &w, &e), &e);
+    must(planner_flow_of(a, &s, &w, &f, &e), &e);
+    all = 0;
+    for (size_t i = 0; i < f.n; i++) all += f.requests[i];
+    assert_true(all == 211 && fabs(f.bin_s * (double)f.n / w.span_s - 1) < 1e-12);
+    arena_close(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prune),      cmocka_unit_test(test_unit),
-        cmocka_unit_test(test_bounds),     cmocka_unit_test(test_stages),
-        cmocka_unit_test(test_simulated),  cmocka_unit_test(test_floods),
-        cmocka_unit_test(test_found),      cmocka_unit_test(test_drain),
-        cmocka_unit_test(test_headroom),   cmocka_unit_test(test_headroom_simulated),
-        cmocka_unit_test(test_verify),     cmocka_unit_test(test_server),
-        cmocka_unit_test(test_sweep),      cmocka_unit_test(test_monotone),
-        cmocka_unit_test(test_seeds),      cmocka_unit_test(test_draft),
-        cmocka_unit_test(test_draft_unit), cmocka_unit_test(test_pools),
-        cmocka_unit_test(test_confirm),    cmocka_unit_test(test_confirm_pools),
-        cmocka_unit_test(test_near),       cmocka_unit_test(test_bulk),
+        cmocka_unit_test(test_prune),
+        cmocka_unit_test(test_unit),
+        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_stages),
+        cmocka_unit_test(test_simulated),
+        cmocka_unit_test(test_floods),
+        cmocka_unit_test(test_flow),
+        cmocka_unit_test(test_found),
+        cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_headroom),
+        cmocka_unit_test(test_headroom_simulated),
+        cmocka_unit_test(test_verify),
+        cmocka_unit_test(test_server),
+        cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_monotone),
+        cmocka_unit_test(test_seeds),
+        cmocka_unit_test(test_draft),
+        cmocka_unit_test(test_draft_unit),
+        cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_confirm),
+        cmocka_unit_test(test_confirm_pools),
+        cmocka_unit_test(test_near),
+        cmocka_unit_test(test_bulk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,10 +70,12 @@ static void test_steps(void **state)
             sum += n;
             square += n * n;
         }
-        must(steady_lengths_drafted(a, &l, &p, CASES[c].gamma, CASES[c].bonus, &out, &e), &e);
+        const double k = speculate_tokens(&p, CASES[c].gamma, CASES[c].bonus),
+                     k2 = speculate_tokens_square(&p, CASES[c].gamma, CASES[c].bonus);
+        must(steady_lengths_judged(a, &l, k, k2, &out, &e), &e);
         const double mean = sum / TRIES;
-        assert_true(fabs(speculate_tokens_square(&p, CASES[c].gamma, CASES[c].bonus) / (made2 / steps) - 1) < .01);
-        assert_true(fabs(speculate_tokens(&p, CASES[c].gamma, CASES[c].bonus) / (made / steps) - 1) < .01);
+        assert_true(fabs(k2 / (made2 / steps) - 1) < .01);
+        assert_true(fabs(k / (made / steps) - 1) < .01);
         if (fabs(out.steps / mean - 1) > .01) fail_msg("%s: %.4f steps, not %.4f", CASES[c].accept, out.steps, mean);
         const double variance = square / TRIES - mean * mean, ours = out.steps_square - out.steps * out.steps;
         if (fabs(ours - variance) > .25 * variance + .1)
@@ -136,7 +138,8 @@ static void test_simulated(void **state)
     must(workload_length_parse(k.a, "700", &prompt, &e), &e);
     must(workload_length_parse(k.a, "uniform:60..340", &output, &e), &e);
     must(steady_lengths_of(k.a, &prompt, &output, 0, &l, &e), &e);
-    must(steady_lengths_drafted(k.a, &l, &k.of.accept, GAMMA, true, &drafted, &e), &e);
+    must(steady_lengths_judged(k.a, &l, speculate_mean(&k.of, GAMMA), speculate_square(&k.of, GAMMA), &drafted, &e),
+         &e);
     struct steady_setup s = {.plan = k.plan,
                              .policy = SIMULATE_CHUNKED,
                              .budget_tokens = 2048,
@@ -230,7 +233,8 @@ static void test_pools(void **state)
     must(workload_length_parse(k.a, "lognormal:700,0.5,max=3000", &prompt, &e), &e);
     must(workload_length_parse(k.a, "uniform:60..340", &output, &e), &e);
     must(steady_lengths_of(k.a, &prompt, &output, 0, &l, &e), &e);
-    must(steady_lengths_drafted(k.a, &l, &k.of.accept, GAMMA, true, &drafted, &e), &e);
+    must(steady_lengths_judged(k.a, &l, speculate_mean(&k.of, GAMMA), speculate_square(&k.of, GAMMA), &drafted, &e),
+         &e);
     const struct steady_decode d = {.plan = k.plan,
                                     .max_seqs = 128,
                                     .blocks = 40000,

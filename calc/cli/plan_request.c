@@ -14,7 +14,7 @@
 #include "calc/model/stored.h"
 #include "calc/model/whatif.h"
 
-enum { DRAWN = 4096, LENGTH_STEP = 256, DRAWN_MOST = 1 << 21, OF_LENGTHS = 1 << 14, BURSTS = 32, BINS = 4096 };
+enum { DRAWN = 4096, LENGTH_STEP = 256, DRAWN_MOST = 1 << 21, OF_LENGTHS = 1 << 14, BURSTS = 32 };
 
 static const char DEVICES[] = "h100-sxm,h200-sxm,l40s", SERVER[] = "vllm";
 
@@ -128,28 +128,16 @@ static void whole_periods(const struct plan_case *c, struct workload_spec *s)
     s->requests = n > DRAWN_MOST ? DRAWN_MOST : (int64_t)n;
 }
 
-/* What comes when: of a sine a whole period whatever was drawn, of bursts those that were. */
+/* What comes when, and how much of it was drawn. */
 static enum err_code open_flow(struct arena *a, struct plan_case *c, const struct workload_spec *s, struct err *e)
 {
-    struct planner_flow *f = &c->request.flow;
     const double period_s = workload_period_s(s);
     if (c->request.aim != PLANNER_SERVE || !(period_s > 0)) return ERR_OK;
-    double *requests = arena_array(a, BINS, sizeof *requests);
-    if (!requests) return err_nomem(e);
     c->period_s = period_s;
     c->periods = c->work.span_s / period_s;
-    const bool sine = s->arrival == WORKLOAD_DIURNAL;
-    *f = (struct planner_flow){.requests = requests, .n = BINS, .rate_per_s = s->rate_per_s};
-    f->bin_s = (sine ? period_s : c->work.span_s) / BINS;
-    const double mean = s->rate_per_s * f->bin_s, turn = 2 * acos(-1) / BINS, half = .5;
-    for (size_t i = 0; i < BINS; i++)
-        requests[i] = sine ? mean * (1 + s->swing_frac * sin(turn * ((double)i + half))) : 0;
-    for (size_t i = 0; !sine && i < c->work.n; i++) {
-        const size_t bin = (size_t)(c->work.request[i].arrival_s / f->bin_s);
-        requests[bin < BINS ? bin : BINS - 1]++;
-    }
-    c->partly = c->periods < (sine ? .98 : .5 * BURSTS); /* of chance: less than a whole one, or few */
-    return ERR_OK;
+    /* of chance: less than a whole one, or few */
+    c->partly = c->periods < (s->arrival == WORKLOAD_DIURNAL ? .98 : .5 * BURSTS);
+    return planner_flow_of(a, s, &c->work, &c->request.flow, e);
 }
 
 /* Of made requests those that moments and quantiles are taken of; the longest is that of all. */

@@ -13,23 +13,8 @@ enum { CLASS_MAX = 160 };
 
 static enum err_code finish_gemm(struct arena *a, struct row *r, struct err *e);
 static enum err_code finish_bmm(struct arena *a, struct row *r, struct err *e);
-/* Whether a cache is in pages, of which there are several, that lie in no order; "pages" in the name of a class. What
- * engines measure is in pages always, as the name of the engine says. */
-static const char *rows_paged(const struct row *r)
-{
-    const struct kernel *k = &r->kernel;
-    const bool paged = k->page_tokens > 0 && k->page_tokens < k->context_tokens;
-    return paged && strcmp(r->framework, "ridge") == 0 ? "pages" : NULL;
-}
-
 static enum err_code finish_attention(struct arena *a, struct row *r, struct err *e);
 static enum err_code finish_mla(struct arena *a, struct row *r, struct err *e);
-double rows_sparse(const char *kernel)
-{
-    enum { SPARSITY_FACTOR = 4 };
-    return strstr(kernel, "vllm") && strstr(kernel, "triton") ? SPARSITY_FACTOR : 0;
-}
-
 static enum err_code finish_moe(struct arena *a, struct row *r, struct err *e);
 static enum err_code finish_delta(struct arena *a, struct row *r, struct err *e);
 static enum err_code finish_mamba(struct arena *a, struct row *r, struct err *e);
@@ -327,6 +312,15 @@ static enum err_code check_context(const struct kernel *k, struct err *e)
     return ERR_OK;
 }
 
+/* Whether a cache is in pages, of which there are several, that lie in no order; "pages" in the name of a class. What
+ * engines measure is in pages always, as the name of the engine says. */
+static const char *in_pages(const struct row *r)
+{
+    const struct kernel *k = &r->kernel;
+    const bool paged = k->page_tokens > 0 && k->page_tokens < k->context_tokens;
+    return paged && strcmp(r->framework, "ridge") == 0 ? "pages" : NULL;
+}
+
 static enum err_code finish_attention(struct arena *a, struct row *r, struct err *e)
 {
     struct kernel *k = &r->kernel;
@@ -338,7 +332,7 @@ static enum err_code finish_attention(struct arena *a, struct row *r, struct err
     TRY(check_context(k, e));
     k->value_dim = k->head_dim;
     rows_attention(k, r->framework);
-    return name_row(a, r, NULL, k->kind == KERNEL_DECODE && k->ungrouped > 0 ? "ungrouped" : rows_paged(r),
+    return name_row(a, r, NULL, k->kind == KERNEL_DECODE && k->ungrouped > 0 ? "ungrouped" : in_pages(r),
                     arena_printf(a, "%g,%g,%g,%g", k->heads, k->kv_heads, k->head_dim, k->window), e);
 }
 
@@ -348,7 +342,13 @@ static enum err_code finish_mla(struct arena *a, struct row *r, struct err *e)
     TRY(dtype_of(r, e));
     if (k->kind == KERNEL_MLA_DECODE) k->head_dim += k->value_dim; /* latent and rope part */
     k->kv_heads = k->kind == KERNEL_MLA_DECODE ? 1 : k->heads;
-    return name_row(a, r, NULL, rows_paged(r), arena_printf(a, "%g,%g", k->heads, k->prefix_tokens), e);
+    return name_row(a, r, NULL, in_pages(r), arena_printf(a, "%g,%g", k->heads, k->prefix_tokens), e);
+}
+
+double rows_sparse(const char *kernel)
+{
+    enum { SPARSITY_FACTOR = 4 };
+    return strstr(kernel, "vllm") && strstr(kernel, "triton") ? SPARSITY_FACTOR : 0;
 }
 
 static enum err_code finish_moe(struct arena *a, struct row *r, struct err *e)

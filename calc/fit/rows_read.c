@@ -35,13 +35,14 @@ static bool is_device_word(const char *word, size_t len)
     return false;
 }
 
-/* Whether a text has a word that is another device's. */
-static bool names_other(const struct hw *hw, const char *text)
+/* Whether a text has a word that is this device's own, or one that is another's. */
+static bool names(const struct hw *hw, const char *text, bool own)
 {
     for (const char *p = text; hw && *p;) {
         size_t len = 0;
         while (isalnum((unsigned char)p[len])) len++;
-        if (len > 1 && !first_word_is(hw->key, p, len) && is_device_word(p, len)) return true;
+        const bool is_own = len > 0 && first_word_is(hw->key, p, len);
+        if (own ? is_own : len > 1 && !is_own && is_device_word(p, len)) return true;
         p += len + (p[len] != '\0');
     }
     return false;
@@ -55,25 +56,14 @@ bool rows_is_of(const struct hw *hw, const char *device)
     return false;
 }
 
-static bool names_own(const struct hw *hw, const char *text)
-{
-    for (const char *p = text; *p;) {
-        size_t len = 0;
-        while (isalnum((unsigned char)p[len])) len++;
-        if (len && first_word_is(hw->key, p, len)) return true;
-        p += len + (p[len] != '\0');
-    }
-    return false;
-}
-
 /* A device of several threads, or of one, is another than the same with other threads: only whole names tell. */
 static bool is_others(const struct hw *hw, const struct row *r)
 {
     static const char CORE[] = "this-cpu"; /* whichever it is, no device of a file */
     if (!hw || !*r->device || rows_is_of(hw, r->device)) return false;
-    if (names_other(hw, r->device) || rows_of_host(hw)) return true;
+    if (names(hw, r->device, false) || rows_of_host(hw)) return true;
     if (strncasecmp(r->device, CORE, sizeof CORE - 1) == 0) return true;
-    return strcmp(r->framework, "ridge") == 0 && !names_own(hw, r->device);
+    return strcmp(r->framework, "ridge") == 0 && !names(hw, r->device, true);
 }
 
 /* -- columns -- */
@@ -360,7 +350,7 @@ enum err_code rows_read_file(struct arena *a, const char *path, const struct row
                              struct err *e)
 {
     const char *slash = strrchr(path, '/');
-    if (names_other(filter->hw, slash ? slash + 1 : path)) return note_file(a, out, path, 0, "of another device", e);
+    if (names(filter->hw, slash ? slash + 1 : path, false)) return note_file(a, out, path, 0, "of another device", e);
     struct rows_cells *c = arena_alloc(a, sizeof *c);
     struct reader *reader = arena_alloc(a, sizeof *reader);
     struct row r;

@@ -117,6 +117,17 @@ double engine_mix_s(struct engine_case *c, const struct mix *x, bool overlapped)
     return engine_step_s(&c->engine->terms, overlapped, &w);
 }
 
+double engine_any_s(struct engine_case *server, bool overlapped, struct calibrated *kernels, const struct mix *x)
+{
+    double v[MIX_VALUES_N];
+    struct calibrated_time t;
+    if (server) return engine_mix_s(server, x, overlapped);
+    mix_eval(x, v);
+    if (!kernels) return v[MIX_step_s];
+    calibrated_mix_eval(kernels, x, v[MIX_step_s], &t);
+    return t.s;
+}
+
 static struct engine_work work_of(struct engine_case *c, const struct made *s)
 {
     fill(&c->x, s, c->groups);

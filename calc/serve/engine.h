@@ -172,6 +172,10 @@ enum err_code engine_closed_loop(struct engine_case *c, const struct engine_loop
 /* engine_mix_s -- seconds of a mixed step of the case's bound plan. Cost: that of calibrated_mix_eval. */
 double engine_mix_s(struct engine_case *c, const struct mix *x, bool overlapped);
 
+/* engine_any_s -- the same of whatever prices a step: a server, else its kernels' calibrated times, else (both NULL)
+ * its floor. */
+double engine_any_s(struct engine_case *server, bool overlapped, struct calibrated *kernels, const struct mix *x);
+
 /* engine_steps_s -- seconds of those steps. engine_step_s -- of one. engine_first_s -- what a first token takes beside
  * its steps, of a prompt of so many tokens. */
 double engine_step_s(const struct engine_terms *t, bool overlapped, const struct engine_work *w);

@@ -96,6 +96,12 @@ struct planner_flow {
     double bin_s, rate_per_s;
 };
 
+/* planner_flow_of -- of made requests whose rate changes in time (workload_period_s): of a sine what a whole period
+ * brings, whatever was drawn, of bursts those that were; n 0 where it does not change. Errors: ERR_NOMEM. Cost:
+ * O(requests). */
+enum err_code planner_flow_of(struct arena *a, const struct workload_spec *spec, const struct workload *w,
+                              struct planner_flow *out, struct err *e);
+
 struct planner_request {
     struct planner_flow flow;
     const struct planner_drafting *drafting; /* NULL: none */

@@ -4,18 +4,25 @@
 
 #include "calc/serve/planner_parts.h"
 
+/* Its steps are not known yet. */
+static struct speculate_setup setup_of(const struct planner_drafting *d, int64_t gamma)
+{
+    return (struct speculate_setup){
+        .accept = d->accept, .bonus = d->bonus, .one_pass = d->one_pass, .gamma = gamma, .shape = d->shape};
+}
+
 int64_t planner_judged(const struct planner_request *q, int64_t gamma)
 {
-    const struct planner_drafting *d = q->drafting;
     if (gamma <= 0) return 1;
-    return d->shape ? d->shape->query_tokens : gamma + d->bonus;
+    const struct speculate_setup s = setup_of(q->drafting, gamma);
+    return speculate_judged(&s, gamma);
 }
 
 double planner_made(const struct planner_request *q, int64_t gamma)
 {
-    const struct planner_drafting *d = q->drafting;
     if (gamma <= 0) return 1;
-    return d->shape ? d->shape->tokens : speculate_tokens(&d->accept, gamma, d->bonus);
+    const struct speculate_setup s = setup_of(q->drafting, gamma);
+    return speculate_mean(&s, gamma);
 }
 
 /* On the ranks of the model where its heads divide among them; else whole on each, which none does whose ranks share a
@@ -40,7 +47,8 @@ enum err_code planner_unit_draft(struct planner *p, struct planner_unit *u, int6
     struct err why = {0};
     double one[STEP_VALUES_N], mean[STEP_VALUES_N], longest[STEP_VALUES_N];
     const struct planner_drafting *d = p->q->drafting;
-    const int64_t drafted = d->shape ? d->shape->drafted : gamma;
+    const struct speculate_setup setup = setup_of(d, gamma);
+    const int64_t drafted = speculate_drafted(&setup, gamma);
     u->gamma = gamma;
     if (u->why) return ERR_OK;
     if (!planner_mixes(&u->layout))
@@ -136,8 +144,7 @@ enum err_code planner_draft_open(struct planner *p, size_t device, const struct 
     struct step_setup own = *setup;
     struct err why = {0};
     if (!d) return err_nomem(e);
-    *d = (struct planner_draft){
-        .of = {.accept = x->accept, .bonus = x->bonus, .one_pass = x->one_pass, .gamma = c->gamma, .shape = x->shape}};
+    *d = (struct planner_draft){.of = setup_of(x, c->gamma)};
     own.model = x->model;
     own.layout = ranks_of(x->model, &setup->layout);
     own.layout = layout_whole(&own.layout);
@@ -154,24 +161,6 @@ enum err_code planner_draft_open(struct planner *p, size_t device, const struct 
                               speculate_square(&d->of, c->gamma), &d->lengths, e));
     c->draft = d;
     return ERR_OK;
-}
-
-double planner_drafted_s(const struct planner_clock *c, double B, double S)
-{
-    struct speculate_pass pass[SPECULATE_DEPTH_MAX];
-    const struct speculate_setup *of = &c->draft->of;
-    const size_t n = speculate_passes(of, c->gamma, S, pass);
-    double sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        double took_s = 0, one = 1, *column[STEP_VALUES_N] = {0};
-        column[STEP_decode_step_s] = &took_s;
-        if (of->clock.seconds)
-            took_s = of->clock.seconds(of->clock.self, pass[i].step, B, pass[i].tokens, pass[i].S, 1);
-        else
-            step_eval(pass[i].step, 1, &B, &pass[i].tokens, &pass[i].S, &one, column);
-        sum += took_s;
-    }
-    return sum;
 }
 
 /* ---- whether it pays ---- */

@@ -3,6 +3,27 @@
 
 #include "calc/serve/planner.h"
 
+enum err_code planner_flow_of(struct arena *a, const struct workload_spec *spec, const struct workload *w,
+                              struct planner_flow *out, struct err *e)
+{
+    enum { BINS = 4096 }; /* not a unit */
+    const double period_s = workload_period_s(spec), half = .5;
+    const bool sine = spec->arrival == WORKLOAD_DIURNAL;
+    *out = (struct planner_flow){.n = 0};
+    if (!(period_s > 0)) return ERR_OK;
+    double *requests = arena_array(a, BINS, sizeof *requests);
+    if (!requests) return err_nomem(e);
+    *out = (struct planner_flow){
+        .requests = requests, .n = BINS, .bin_s = (sine ? period_s : w->span_s) / BINS, .rate_per_s = spec->rate_per_s};
+    for (size_t i = 0; i < BINS; i++)
+        requests[i] = sine ? workload_sine_per_s(spec, ((double)i + half) * out->bin_s) * out->bin_s : 0;
+    for (size_t i = 0; !sine && i < w->n; i++) {
+        const size_t bin = (size_t)(w->request[i].arrival_s / out->bin_s);
+        requests[bin < BINS ? bin : BINS - 1]++;
+    }
+    return ERR_OK;
+}
+
 bool planner_floods(const struct planner_request *q, const struct planner_plan *plan)
 {
     const struct planner_flow *f = &q->flow;

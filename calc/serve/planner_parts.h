@@ -17,7 +17,7 @@ struct planner_draft {
     struct steady_lengths lengths; /* of the request's, drafted */
 };
 
-/* The times of a layout of one copy that mixed steps know (planner_mixes). */
+/* The times of a layout of one copy that mixed steps know: of several stages (planner_stages_fly) floors. */
 struct planner_clock {
     struct layout layout;
     int64_t gamma;               /* 0: no draft */
@@ -63,9 +63,12 @@ struct planner_pair *planner_pair_of(struct planner *p, size_t device, size_t fo
 bool planner_mixes(const struct layout *l);
 
 /* planner_groups_step -- whether mixed steps know the layout but for its attention groups: ranks of one node, one
- * stage.
- */
+ * stage. */
 bool planner_groups_step(const struct layout *l);
+
+/* planner_stages_fly -- whether batches under way in stages are known of the layout: ranks of a stage in one node, one
+ * attention group, several stages. */
+bool planner_stages_fly(const struct layout *l);
 
 /* planner_block_tokens -- of a sequence in a block of the cache: the engine's, times the ranks that share a context. */
 int64_t planner_block_tokens(const struct planner *p, const struct layout *l);
@@ -81,10 +84,8 @@ enum err_code planner_draft_open(struct planner *p, size_t device, const struct 
                                  struct planner_clock *c, struct err *e);
 
 /* planner_judged -- tokens of a sequence in a step: gamma, and one with the bonus, or those of the tree; 1 without a
- * draft. planner_drafted_s -- its passes beside B sequences at contexts
- * S. */
+ * draft. */
 int64_t planner_judged(const struct planner_request *q, int64_t gamma);
-double planner_drafted_s(const struct planner_clock *c, double B, double S);
 
 /* Floors of a layout that are asked for again and again. */
 struct planner_floors {
@@ -200,10 +201,10 @@ double planner_band(const struct planner *p, const struct planner_clock *c, doub
 void planner_drain(const struct planner_traffic *t, double requests, double held, double rate_most, double full_s,
                    double alone_s, struct planner_point *out);
 
-/* planner_queue -- planner_solve for layouts that calc/time/mix.h does not know: steps of prompts and of sequences that
- * decode as if apart. planner_stages -- for those whose stages it does know (planner_stages_fly). planner_steady -- the
- * question of a plan's copy to the steady state, times and lengths with drafts included. planner_steady_times -- what
- * the clock keeps of it. */
+/* planner_queue -- planner_solve for layouts that the others leave (planner_queue.c): steps of prompts and of sequences
+ * that decode as if apart. planner_stages -- for those whose stages it does know (planner_stages_fly). planner_steady
+ * -- the question of a plan's copy to the steady state, times and lengths with drafts included. planner_steady_times --
+ * what the clock keeps of it. */
 enum err_code planner_queue(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e);
 
 enum err_code planner_stages(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e);
@@ -213,12 +214,13 @@ enum err_code planner_steady_times(struct planner *p, struct planner_clock *c, i
                                    struct steady_setup *s, struct steady_decode *decode, struct err *e);
 double planner_spread_at(const struct steady_spread *s, double frac);
 
-/* planner_ratio -- of the times of such a layout to its floors, what its band adds included. */
+/* planner_promised_frac -- the part of requests that times of a point are of: the promised one, .95 where nothing is.
+ * planner_point_unknown -- before it is solved: no time is known. */
+double planner_promised_frac(const struct planner_promise *p);
+struct planner_point planner_point_unknown(void);
+
+/* planner_ratio -- of the times of a layout that nobody measured to its floors, what its band adds included. */
 enum err_code planner_ratio(struct planner *p, struct planner_unit *u, const struct planner_plan *plan, double *out,
                             struct err *e);
-
-/* planner_stages_fly -- whether batches under way in stages are known of the layout: ranks of a stage in one node, one
- * attention group, several stages. */
-bool planner_stages_fly(const struct layout *l);
 
 #endif

@@ -68,6 +68,22 @@ struct planner_plan planner_blank(const struct planner_unit *u)
                                  .floor_ttft_by = u->floor_ttft_by};
 }
 
+double planner_promised_frac(const struct planner_promise *p) { return isnan(p->s) ? .95 : p->frac; }
+
+struct planner_point planner_point_unknown(void)
+{
+    const double unknown = (double)NAN;
+    return (struct planner_point){.ttft_s = unknown,
+                                  .tpot_s = unknown,
+                                  .ttft_mean_s = unknown,
+                                  .tpot_mean_s = unknown,
+                                  .batch = unknown,
+                                  .step_s = unknown,
+                                  .busy_frac = unknown,
+                                  .makespan_s = unknown,
+                                  .tail_s = unknown};
+}
+
 void planner_copies(const struct planner_request *q, struct planner_plan *plan, const struct planner_unit *u,
                     int64_t copies)
 {

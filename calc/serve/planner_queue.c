@@ -1,4 +1,5 @@
-/* planner_queue -- the steady state of layouts with stages, attention groups or ranks in several nodes. */
+/* planner_queue -- the steady state of layouts that no mixed step is solved for (planner_mixes, planner_groups_step,
+ * planner_stages_fly), and of stages whose engine computes prompts before it decodes. */
 #include <math.h>
 
 #include "calc/serve/planner_parts.h"
@@ -236,11 +237,9 @@ enum err_code planner_queue(struct planner *p, struct planner_unit *u, struct pl
     const struct planner_request *q = p->q;
     const struct planner_traffic *w = &q->traffic;
     struct planner_point *o = &plan->point;
-    const double unknown = (double)NAN;
     struct group g = {.p = p, .u = u, .plan = plan, .parts = (double)u->layout.dp, .filled = true};
     const double most = fmax(1, floor(plan->batch_most / g.parts)), rate = plan->rate_per_s / g.parts;
-    *o = (struct planner_point){.ttft_s = unknown, .tpot_s = unknown, .makespan_s = unknown, .tail_s = unknown};
-    o->ttft_mean_s = o->tpot_mean_s = o->batch = o->step_s = o->busy_frac = unknown;
+    *o = planner_point_unknown();
     TRY(open_floors(&g, most, e));
     TRY(ratio_of(&g, most, e));
     struct times t = times_at(&g, decoding_of(&g, most));
@@ -263,9 +262,9 @@ enum err_code planner_queue(struct planner *p, struct planner_unit *u, struct pl
     o->step_s = t.decode_s;
     o->tpot_mean_s = token_s(&k, rate, high);
     o->busy_frac = fmin(1, high + pieces(&g, rate, high) * t.mixed_s);
-    first_token(&g, &t, rate, high, isnan(q->ttft.s) ? .95 : q->ttft.frac, o);
+    first_token(&g, &t, rate, high, planner_promised_frac(&q->ttft), o);
     o->batch = (high + rate * o->ttft_mean_s) * g.parts;
-    const double frac = isnan(q->tpot.s) ? .95 : q->tpot.frac;
+    const double frac = planner_promised_frac(&q->tpot);
     const double crowd = fmin(most, high + normal_above(frac) * sqrt(high));
     o->tpot_s = fmax(o->tpot_mean_s, token_s(&k, rate, crowd));
     return ERR_OK;

@@ -108,7 +108,8 @@ static void decode_steps(struct planner_clock *c, size_t n, const double *B, con
     step_eval(c->step, n, B, S, S, NULL, of);
     for (size_t i = 0; i < n && (c->calibrated || c->server); i++) out[i] = planner_decode_s(c, B[i], S[i], out[i]);
     for (size_t i = 0; i < n && c->draft; i++) /* of a token */
-        out[i] = (out[i] + planner_drafted_s(c, B[i], S[i])) / speculate_mean(&c->draft->of, c->gamma);
+        out[i] =
+            (out[i] + speculate_draft_s(&c->draft->of, c->gamma, B[i], S[i])) / speculate_mean(&c->draft->of, c->gamma);
 }
 
 void planner_drain(const struct planner_traffic *t, double requests, double held, double rate_most, double full_s,
@@ -190,8 +191,8 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, stru
                                     plan->prefill > 0 ? r.decode_batch * r.decode_utilisation : r.batch * r.utilisation,
                                 .move_s = plan->prefill > 0 ? r.move_s : 0,
                                 .step_s = r.step_s,
-                                .ttft_s = planner_spread_at(&r.ttft_s, isnan(q->ttft.s) ? .95 : q->ttft.frac),
-                                .tpot_s = planner_spread_at(&r.tpot_s, isnan(q->tpot.s) ? .95 : q->tpot.frac),
+                                .ttft_s = planner_spread_at(&r.ttft_s, planner_promised_frac(&q->ttft)),
+                                .tpot_s = planner_spread_at(&r.tpot_s, planner_promised_frac(&q->tpot)),
                                 .ttft_mean_s = r.ttft_s.mean,
                                 .tpot_mean_s = r.tpot_s.mean,
                                 .makespan_s = unknown,

@@ -42,7 +42,7 @@ enum err_code planner_traffic_of(struct arena *a, const struct workload *w, doub
     const double n = (double)w->n;
     qsort(prompts, w->n, sizeof *prompts, by_value);
     qsort(outputs, w->n, sizeof *outputs, by_value);
-    out->rate_per_s = isnan(rate_per_s) ? (double)(w->first_n - 1) / w->span_s * n / (double)w->first_n : rate_per_s;
+    out->rate_per_s = isnan(rate_per_s) ? workload_came_per_s(w) : rate_per_s;
     out->prompt_tokens = in / n;
     out->asked_tokens = out->prompt_tokens;
     out->output_tokens = answer / n;

@@ -87,6 +87,12 @@ bool planner_groups_step(const struct layout *l)
     return w.pp == 1 && w.dp > 1 && w.dcp == 1 && !w.sp && layout_nodes(&w, layout_group(&w)) == 1;
 }
 
+bool planner_stages_fly(const struct layout *l)
+{
+    const struct layout w = layout_whole(l);
+    return w.pp > 1 && w.dp == 1 && w.dcp == 1 && layout_nodes(&w, w.tp) == 1;
+}
+
 enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, const struct layout *l, int64_t gamma,
                                struct planner_clock **out, struct err *e)
 {

@@ -9,8 +9,8 @@
 const char *planner_verifies(const struct planner_plan *plan)
 {
     if (!planner_mixes(&plan->layout) && !planner_stages_fly(&plan->layout))
-        return "simulations know ranks and attention groups in one node, stages of ranks in one, and copies, no ranks "
-               "over several nodes and no stages beside groups or shared contexts";
+        return "plans of ranks in one node, of stages of such and of copies are simulated; of attention groups, "
+               "ranks over several nodes and stages beside shared contexts none are";
     if (plan->layout.replicas > SIMULATE_REPLICAS_MAX) return "so many copies are not simulated";
     return NULL;
 }
@@ -92,34 +92,16 @@ static bool look(void *closure, size_t finished, size_t all)
     return !l->watch->show || l->watch->show(l->watch->closure, finished, all);
 }
 
-bool planner_stages_fly(const struct layout *l)
-{
-    const struct layout w = layout_whole(l);
-    return w.pp > 1 && w.dp == 1 && w.dcp == 1 && layout_nodes(&w, w.tp) == 1;
-}
-
-/* Steps of a copy: of one stage by its clock; of several their floors, times what the plan has for such a layout. */
+/* Steps of a copy by its clock: of several stages floors, times what the plan has for such a layout. */
 static enum err_code open_times(struct planner *p, struct planner_unit *u, const struct planner_plan *plan,
                                 struct simulate_setup *s, struct planner_clock **clock, struct err *e)
 {
-    const struct planner_device *d = &p->q->device[u->device];
-    *clock = NULL;
-    if (planner_stages_fly(&u->layout)) {
-        const struct step_setup setup = {.model = p->q->format[u->format].model,
-                                         .hw = d->hw,
-                                         .layout = u->layout,
-                                         .latency = d->latency,
-                                         .offload = d->offload,
-                                         .fidelity = p->q->fidelity == PLANNER_BOUND ? STEP_BOUND : STEP_ROOFLINE,
-                                         .block_tokens = p->engine->block_tokens};
-        TRY(mix_compile(p->arena, &setup, &s->plan, e));
-        return planner_ratio(p, u, plan, &s->slower, e);
-    }
     TRY(planner_clock_of(p, plan->device, plan->format, &u->layout, plan->gamma, clock, e));
     s->plan = (*clock)->plan;
     s->calibrated = (*clock)->calibrated;
     s->server = (*clock)->server;
     s->overlapped = (*clock)->overlapped;
+    if (planner_stages_fly(&u->layout)) return planner_ratio(p, u, plan, &s->slower, e);
     s->slower = planner_band(p, *clock, plan->batch_most);
     return ERR_OK;
 }
@@ -141,7 +123,7 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
     TRY(planner_unit_make(&p, plan->device, plan->format, &one, &u, e));
     if (plan->gamma > 0) TRY(planner_unit_draft(&p, &u, plan->gamma, e));
     const double own = w->rate_per_s > 0 ? w->rate_per_s
-                       : w->span_s > 0   ? (double)(w->first_n - 1) / w->span_s * (double)w->n / (double)w->first_n
+                       : w->span_s > 0   ? workload_came_per_s(w)
                                          : q->traffic.rate_per_s;
     const double faster = q->traffic.rate_per_s / own; /* the plan's rate, where it is not that of the requests */
     closer.request = arena_array(a, w->n, sizeof *closer.request);
@@ -173,13 +155,13 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
         s.pools = (struct simulate_pools){
             .prefill = plan->prefill, .link_bytes_per_s = link.bytes_per_s, .link_latency_s = link.latency_s};
     }
-    if (c && c->draft)
+    if (c->draft)
         s.draft = (struct simulate_draft){.of = &c->draft->of,
                                           .gamma = plan->gamma,
                                           .prompts = q->drafting->prompts,
                                           .kv_bytes_per_token = step_kv_bytes_per_token(c->draft->of.draft),
                                           .seed = 1};
-    *out = (struct planner_run){.band = s.slower, .of_floors = c == NULL, .blocks = s.blocks};
+    *out = (struct planner_run){.band = s.slower, .of_floors = planner_stages_fly(&u.layout), .blocks = s.blocks};
     if (keep) {
         s.step = keep_step;
         s.closure = &k;
@@ -222,8 +204,8 @@ enum err_code planner_run_judge(struct arena *a, const struct planner_request *q
                                      .loaded_frac = r->loaded_tokens / r->prompt_tokens,
                                      .waiting_half = r->waiting_half,
                                      .waiting_last = r->waiting_last};
-    TRY(quantile_of(r, simulate_ttft_s, isnan(q->ttft.s) ? .95 : q->ttft.frac, a, &out->ttft_s, e));
-    TRY(quantile_of(r, simulate_tpot_s, isnan(q->tpot.s) ? .95 : q->tpot.frac, a, &out->tpot_s, e));
+    TRY(quantile_of(r, simulate_ttft_s, planner_promised_frac(&q->ttft), a, &out->ttft_s, e));
+    TRY(quantile_of(r, simulate_tpot_s, planner_promised_frac(&q->tpot), a, &out->tpot_s, e));
     out->breaks = broken_by(q, run, out);
     out->keeps = !r->partial && out->breaks == PLANNER_MEETS;
     return ERR_OK;

@@ -80,7 +80,7 @@ struct replica {
     double copy_s;      /* that the next step waits for blocks to be copied */
     uint32_t *answered; /* requests that the last step finished */
     int64_t answered_n, answered_room;
-    int64_t stored_tokens, held_tokens; /* in the cache; in blocks or regions in use */
+    int64_t stored_tokens; /* in the cache */
     struct replica_sums {
         int64_t steps, preemptions, most_running, most_blocks;
         double stages_busy_s;                                 /* of all stages, each in its part of a batch */

@@ -50,25 +50,14 @@ int64_t replica_draw(struct replica *r)
     return all;
 }
 
-static double seconds(const struct speculate_setup *of, struct step *s, double B, double T, double S)
-{
-    double took_s = 0, one = 1, *column[STEP_VALUES_N] = {0};
-    if (of->clock.seconds) return of->clock.seconds(of->clock.self, s, B, T, S, 1);
-    column[STEP_decode_step_s] = &took_s;
-    step_eval(s, 1, &B, &T, &S, &one, column);
-    return took_s;
-}
-
 double replica_draft_s(struct replica *r, int64_t decoding, double stored, int64_t pieces, int64_t tokens)
 {
     const struct simulate_draft *d = &r->setup->draft;
-    struct speculate_pass pass[SPECULATE_DEPTH_MAX];
     double took_s = 0;
     if (!d->of) return 0;
     if (decoding > 0 && (pieces == 0 || r->setup->policy == SIMULATE_CHUNKED)) {
-        const double B = (double)decoding, S = floor(stored / B + 1);
-        const size_t n = speculate_passes(d->of, d->gamma, S, pass);
-        for (size_t i = 0; i < n; i++) took_s += seconds(d->of, pass[i].step, B, pass[i].tokens, pass[i].S);
+        const double B = (double)decoding;
+        took_s = speculate_draft_s(d->of, d->gamma, B, floor(stored / B + 1));
     }
     if (pieces > 0 && d->prompts) { /* all pieces together, each as long as the mean */
         const double B = (double)pieces, T = ceil((double)tokens / B), S = T, one = 1;

@@ -8,18 +8,12 @@
 
 static double predicted_s(struct replica *r, const struct mix *x)
 {
-    double v[MIX_VALUES_N];
-    struct calibrated_time t;
     if (r->setup->groups > 1) {
         mix_copy(&r->share, x);
         mix_share(&r->share, (double)r->setup->groups);
         x = &r->share;
     }
-    if (r->setup->server) return engine_mix_s(r->setup->server, x, r->setup->overlapped);
-    mix_eval(x, v);
-    if (!r->setup->calibrated) return v[MIX_step_s];
-    calibrated_mix_eval(r->setup->calibrated, x, v[MIX_step_s], &t);
-    return t.s;
+    return engine_any_s(r->setup->server, r->setup->overlapped, r->setup->calibrated, x);
 }
 
 double replica_price_s(struct replica *r, const struct mix *x)

@@ -63,16 +63,11 @@ enum err_code steady_lengths_of(struct arena *a, const struct workload_length *p
 enum err_code steady_lengths_of_work(struct arena *a, const struct workload *w, double hit_frac,
                                      struct steady_lengths *out, struct err *e);
 
-/* steady_lengths_drafted -- as steps that judge gamma drafted tokens make them. A step makes Y tokens, of mean k
- * (speculate_tokens) and mean square q (speculate_tokens_square), so that the m tokens behind the first take
+/* steady_lengths_judged -- as steps that judge drafted tokens make them. A step makes Y tokens, of mean k
+ * (speculate_mean) and mean square q (speculate_square), so that the m tokens behind the first take
  *     E[steps] = (m + (q/k - 1)/2) / k, at least one
  * by renewal: what the last step makes beyond m is (q/k - 1)/2 on average (Feller, vol. II, XI.4; the lattice's half
- * token out of it). Errors: ERR_RANGE gamma that the acceptance says nothing about; ERR_NOMEM. */
-enum err_code steady_lengths_drafted(struct arena *a, const struct steady_lengths *l, const struct speculate_accept *p,
-                                     int64_t gamma, bool bonus, struct steady_lengths *out, struct err *e);
-
-/* steady_lengths_judged -- the same of any step that makes tokens of mean k and mean square `square`: of a tree
- * speculate_mean and speculate_square. Errors: ERR_RANGE no such numbers; ERR_NOMEM. */
+ * token out of it). Errors: ERR_RANGE no such numbers, as where the acceptance says nothing about them; ERR_NOMEM. */
 enum err_code steady_lengths_judged(struct arena *a, const struct steady_lengths *l, double k, double square,
                                     struct steady_lengths *out, struct err *e);
 
@@ -128,7 +123,7 @@ struct steady_setup {
     double think_s;                    /* closed: from an answer to the next request */
     double requests;                   /* offline: all at once, of all replicas */
     double ttft_limit_s, tpot_limit_s; /* goodput counts requests within both; NAN: any */
-    struct simulate_draft draft;       /* judged in passes of plan; lengths: of steady_lengths_drafted */
+    struct simulate_draft draft;       /* judged in passes of plan; lengths: of steady_lengths_judged */
     const struct steady_decode
         *decode;                /* disaggregated: the other members are of the prefill replicas; NULL: together */
     struct steady_times *times; /* NULL: none are kept */

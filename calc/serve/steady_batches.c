@@ -8,13 +8,7 @@ const double STEADY_BATCH_ANSWER_PART[STEADY_BATCH_ANSWERS] = {.25, .25, .2, .15
 
 double steady_batches_step_s(struct steady_batches *c)
 {
-    double v[MIX_VALUES_N];
-    struct calibrated_time t;
-    if (c->s->server) return engine_mix_s(c->s->server, &c->x, c->s->overlapped) + c->s->overhead_s;
-    mix_eval(&c->x, v);
-    if (!c->s->calibrated) return v[MIX_step_s] + c->s->overhead_s;
-    calibrated_mix_eval(c->s->calibrated, &c->x, v[MIX_step_s], &t);
-    return t.s + c->s->overhead_s;
+    return engine_any_s(c->s->server, c->s->overlapped, c->s->calibrated, &c->x) + c->s->overhead_s;
 }
 
 void steady_batches_longest(const double at[STEADY_QUANTILES], const double log_below[STEADY_QUANTILES], double n,

@@ -117,10 +117,9 @@ static void open_rows(struct steady_chain *c)
  * none goes down further than that. */
 static void find_parts(struct steady_chain *c)
 {
-    static const int NONE = 0;
     double p[STEADY_CHAIN_STATES][STEADY_CHAIN_STATES], sum = 1;
     for (int i = 0; i < c->n; i++) memcpy(p[i], c->to[i], (size_t)c->n * sizeof p[i][0]);
-    for (int k = c->n - 1; k > NONE; k--) {
+    for (int k = c->n - 1; k > 0; k--) {
         const int least = k - c->fine > c->full ? k - c->fine : 0;
         double out = 0;
         for (int i = least; i < k; i++) out += p[k][i];
@@ -270,6 +269,17 @@ static double at_steps(const double *of, int known, double m, double slope)
 }
 
 double steady_chain_sum_s(const struct steady_chain *c, double m) { return at_steps(c->sum_s, c->known, m, c->mean_s); }
+
+void steady_chain_parts(const struct steady_chain *c, double m, struct steady_chain_part part[2])
+{
+    const int k = c->known;
+    part[0].weight = c->entry[0];
+    part[0].mean_s = at_steps(c->clear_s, k, m, c->mean_s);
+    part[0].variance_s2 = at_steps(c->clear_s2, k, m, c->clear_s2[k] - c->clear_s2[k - 1]);
+    part[1].weight = 1 - c->entry[0];
+    part[1].mean_s = at_steps(c->behind_s, k, m, c->mean_s);
+    part[1].variance_s2 = at_steps(c->behind_s2, k, m, c->behind_s2[k] - c->behind_s2[k - 1]);
+}
 
 double steady_chain_mates(const struct steady_chain *c, double steps)
 {

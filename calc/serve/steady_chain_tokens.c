@@ -31,27 +31,9 @@ void steady_chain_squares(struct steady_chain *c)
     }
 }
 
-static double at_steps(const double *of, int known, double m, double slope)
-{
-    if (!(m > 0)) return 0;
-    if (m >= known) return of[known] + (m - known) * slope;
-    const int i = (int)m;
-    return of[i] + (m - i) * (of[i + 1] - of[i]);
-}
-
-void steady_chain_parts(const struct steady_chain *c, double m, struct steady_chain_part part[2])
-{
-    const int k = c->known;
-    part[0].weight = c->entry[0];
-    part[0].mean_s = at_steps(c->clear_s, k, m, c->mean_s);
-    part[0].variance_s2 = at_steps(c->clear_s2, k, m, c->clear_s2[k] - c->clear_s2[k - 1]);
-    part[1].weight = 1 - c->entry[0];
-    part[1].mean_s = at_steps(c->behind_s, k, m, c->mean_s);
-    part[1].variance_s2 = at_steps(c->behind_s2, k, m, c->behind_s2[k] - c->behind_s2[k - 1]);
-}
-
 /* So much of a distribution, of that mean and variance: none of it below `least`, where `none` of it is, or above
- * `most`. Lognormal beyond that. */
+ * `most`. Lognormal beyond that, at points of a normal distribution, fine where it is high, each with its part of it;
+ * scaled to the mean. */
 static void put_tokens(struct steady_histogram *h, const double *least, double weight, double none, double mean,
                        double variance, double most)
 {

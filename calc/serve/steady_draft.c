@@ -4,25 +4,12 @@
 
 #include "calc/serve/steady_parts.h"
 
-static double seconds(const struct speculate_setup *of, struct step *s, double B, double T, double S)
-{
-    double took_s = 0, one = 1, *column[STEP_VALUES_N] = {0};
-    if (of->clock.seconds) return of->clock.seconds(of->clock.self, s, B, T, S, 1);
-    column[STEP_decode_step_s] = &took_s;
-    step_eval(s, 1, &B, &T, &S, &one, column);
-    return took_s;
-}
-
 double steady_draft_s(const struct steady_times *t, double n, double x)
 {
-    struct speculate_pass pass[SPECULATE_DEPTH_MAX];
     double took_s = 0;
     if (!t->draft) return 0;
     const struct simulate_draft *d = t->draft;
-    if (n > 0) {
-        const size_t passes = speculate_passes(d->of, d->gamma, floor(t->context_tokens - t->rows + 1), pass);
-        for (size_t i = 0; i < passes; i++) took_s += seconds(d->of, pass[i].step, n, pass[i].tokens, pass[i].S);
-    }
+    if (n > 0) took_s = speculate_draft_s(d->of, d->gamma, n, floor(t->context_tokens - t->rows + 1));
     if (x > 0 && d->prompts) { /* pieces together, each as long as the mean prompt or all there is */
         double prompt = 0;
         for (size_t i = 0; i < t->groups; i++) prompt += t->group[i].weight * t->group[i].tokens;
@@ -42,15 +29,6 @@ static double mean_inverse(const struct steady_lengths *l, double several)
     for (size_t i = 0; i < l->n; i++)
         if (l->node[i].output_tokens > 1) sum += l->node[i].weight / (l->node[i].output_tokens - 1);
     return sum / several;
-}
-
-enum err_code steady_lengths_drafted(struct arena *a, const struct steady_lengths *l, const struct speculate_accept *p,
-                                     int64_t gamma, bool bonus, struct steady_lengths *out, struct err *e)
-{
-    const double k = speculate_tokens(p, gamma, bonus), square = speculate_tokens_square(p, gamma, bonus);
-    if (gamma < 1 || !(k >= 1) || !(square >= 1))
-        return err_set(e, ERR_RANGE, "nothing is known of %lld drafts in a row", (long long)gamma);
-    return steady_lengths_judged(a, l, k, square, out, e);
 }
 
 enum err_code steady_lengths_judged(struct arena *a, const struct steady_lengths *l, double k, double square,

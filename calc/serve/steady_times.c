@@ -164,8 +164,6 @@ static double slowest_s(struct steady_times *t)
 
 static double alone_s(struct steady_times *t, double n, double x)
 {
-    double v[MIX_VALUES_N];
-    struct calibrated_time c;
     if (!(n > 0) && !(x > 0)) return 0;
     mix_clear(&t->scratch);
     if (n > 0) mix_add(&t->scratch, &t->decode, n);
@@ -173,11 +171,7 @@ static double alone_s(struct steady_times *t, double n, double x)
     share(t, n, x);
     const double beside_s = t->overhead_s + steady_draft_s(t, n, x);
     if (t->slowest) return slowest_s(t) + beside_s;
-    if (t->server) return engine_mix_s(t->server, &t->scratch, t->overlapped) + beside_s;
-    mix_eval(&t->scratch, v);
-    if (!t->calibrated) return v[MIX_step_s] + beside_s;
-    calibrated_mix_eval(t->calibrated, &t->scratch, v[MIX_step_s], &c);
-    return c.s + beside_s;
+    return engine_any_s(t->server, t->overlapped, t->calibrated, &t->scratch) + beside_s;
 }
 
 /* The number of the grid below n, and what part of the way to the next n is. */

@@ -191,6 +191,16 @@ double workload_period_s(const struct workload_spec *s)
     return s->arrival == WORKLOAD_BURSTY && s->burst_ratio > 1 ? 2 * s->burst_s : 0;
 }
 
+double workload_sine_per_s(const struct workload_spec *s, double at_s)
+{
+    return s->rate_per_s * (1 + s->swing_frac * sin(2 * M_PI * at_s / s->period_s));
+}
+
+double workload_came_per_s(const struct workload *w)
+{
+    return (double)(w->first_n - 1) / w->span_s * (double)w->n / (double)w->first_n;
+}
+
 double workload_arrival_cv2(const struct workload *w)
 {
     if (!w->timed || w->first_n < 3) return 1;
@@ -258,7 +268,7 @@ static double next_arrival(const struct workload_spec *s, struct clock *c, gsl_r
         double rate;
         do {
             c->now_s += gsl_ran_exponential(g, 1 / most);
-            rate = s->rate_per_s * (1 + s->swing_frac * sin(2 * M_PI * c->now_s / s->period_s));
+            rate = workload_sine_per_s(s, c->now_s);
         } while (gsl_rng_uniform(g) * most >= rate);
         break;
     }

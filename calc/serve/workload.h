@@ -109,12 +109,20 @@ enum err_code workload_arrival_parse(const char *text, struct workload_spec *spe
  * time together; 0: it does not change. */
 double workload_period_s(const struct workload_spec *spec);
 
+/* workload_sine_per_s -- requests a second of diurnal arrivals at a time: rate * (1 + swing * sin(2 pi at / period)).
+ */
+double workload_sine_per_s(const struct workload_spec *spec, double at_s);
+
 /* workload_draw_arrivals -- Poisson arrivals at such a rate, > 0, for requests that have their order and no times. */
 enum err_code workload_draw_arrivals(struct workload *w, double rate_per_s, uint64_t seed, struct err *e);
 
 /* workload_make -- Errors: ERR_RANGE a number outside its domain; a conversation beyond WORKLOAD_TOKENS_MAX;
  * ERR_STOPPED go_on said no; ERR_NOMEM. Cost: O(requests). */
 enum err_code workload_make(struct arena *a, const struct workload_spec *spec, struct workload *out, struct err *e);
+
+/* workload_came_per_s -- requests a second as they came, turns and all: n of them in the first_n gaps of those that
+ * come by themselves, of which span_s has all but one. w->span_s above 0. */
+double workload_came_per_s(const struct workload *w);
 
 /* workload_arrival_cv2 -- squared coefficient of variation of the gaps between requests that come by themselves; 1, as
  * Poisson's, where there are too few to tell. */

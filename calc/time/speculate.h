@@ -139,7 +139,6 @@ struct speculate_point {
     double decode_s, draft_s, verify_s, step_s, speedup;
     double kv_bytes, kv_allocated_bytes, state_bytes, activation_bytes; /* of the target, drafted tokens included */
     double draft_kv_bytes, draft_state_bytes, draft_activation_bytes;
-    double verify_flops, verify_bytes;
 };
 
 /* speculate_eval -- one step at batch B and context S (that of the first query token); T prompt tokens, for the draft's
@@ -159,6 +158,9 @@ struct speculate_pass {
  * Passes after the first find what those before put into the draft's cache. */
 size_t speculate_passes(const struct speculate_setup *s, int64_t gamma, double S,
                         struct speculate_pass out[SPECULATE_DEPTH_MAX]);
+
+/* speculate_draft_s -- seconds of all of them at batch B. */
+double speculate_draft_s(const struct speculate_setup *s, int64_t gamma, double B, double S);
 
 /* speculate_judged -- tokens of a sequence in the pass that judges a chain of gamma drafts, or the tree where there is
  * one. speculate_drafted -- of them drafted. speculate_mean, speculate_square -- expected tokens of such a step, and of

@@ -64,10 +64,10 @@ static void chain_seconds(const struct speculate_setup *s, double B, double S, i
     seconds_at(s, s->verify, (size_t)n, B, tokens, first, verify_s);
 }
 
-static double tree_draft_s(const struct speculate_setup *s, double B, double S)
+double speculate_draft_s(const struct speculate_setup *s, int64_t gamma, double B, double S)
 {
     struct speculate_pass pass[DEPTHS];
-    const size_t n = speculate_passes(s, 0, S, pass);
+    const size_t n = speculate_passes(s, gamma, S, pass);
     double sum = 0;
     for (size_t i = 0; i < n; i++) {
         double t;
@@ -100,12 +100,9 @@ void speculate_eval(const struct speculate_setup *s, double B, double T, double 
     p.gamma = s->shape ? s->shape->depth : s->gamma ? s->gamma : p.best_gamma;
     p.query_tokens = s->shape ? s->shape->query_tokens : s->bonus ? p.gamma + 1 : p.gamma;
     p.tokens = s->shape ? s->shape->tokens : speculate_tokens(&s->accept, p.gamma, s->bonus);
-    p.draft_s = s->shape ? tree_draft_s(s, B, mean) : draft_s[p.gamma - 1];
-    values_at(s->verify, B, (double)p.query_tokens, mean, 1, v);
+    p.draft_s = s->shape ? speculate_draft_s(s, 0, B, mean) : draft_s[p.gamma - 1];
     const double judged = (double)p.query_tokens;
     seconds_at(s, s->verify, 1, B, &judged, &mean, &p.verify_s);
-    p.verify_flops = v[STEP_decode_flops];
-    p.verify_bytes = v[STEP_decode_bytes];
     p.step_s = p.draft_s + p.verify_s;
     p.speedup = speculate_speedup(p.tokens, p.decode_s, p.draft_s, p.verify_s);
     /* memory at the longest: all drafted tokens of the last step */
