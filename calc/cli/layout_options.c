@@ -10,7 +10,6 @@
 
 enum { RANKS_MAX = 1 << 20 };
 
-/* Ranks that share a context, by either name; "any" where a number is looked for. */
 enum err_code layout_options_context(const struct option_values *v, struct layout_request *q, struct err *e)
 {
     static const char *const NAMES[] = {"dcp", "decode-context-parallel-size"};
