@@ -164,7 +164,7 @@ GATHER(8, 2048, 16) /* not a unit */
 
 static const struct kern_variant VARIANTS[] = {
 #if KERN_X86
-    {.name = "avx512-8-fetch-far-paced", FP32, .lacks = kern_lacks_avx512, .run = gather_8_2048_16},
+    {.name = "avx512-8-far-paced", FP32, .lacks = kern_lacks_avx512, .run = gather_8_2048_16},
     {.name = "avx512-8-fetch-paced", FP32, .lacks = kern_lacks_avx512, .run = gather_8_1024_16}, /* not a unit */
     {.name = "avx512-8-fetch", FP32, .lacks = kern_lacks_avx512, .run = gather_8_1024_0},        /* not a unit */
     {.name = "avx512-8", FP32, .lacks = kern_lacks_avx512, .run = gather_8_0_0},

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "calc/base/clock.h"
+
 enum { WHY_MAX = 400 };
 
 /* Ceilings around a job: quick, since the code and its buffers are there. */
@@ -26,7 +28,7 @@ enum err_code run_now(struct arena *a, const char **out, struct err *e)
 }
 
 /* Seconds until a moment; INFINITY: it is never. */
-static double left_s(double until_s) { return until_s > 0 ? until_s - session_clock_s() : (double)INFINITY; }
+static double left_s(double until_s) { return until_s > 0 ? until_s - clock_now_s() : (double)INFINITY; }
 
 /* -- asking the worker -- */
 

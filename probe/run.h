@@ -47,7 +47,7 @@ struct run_settings {
     double patience_s;      /* beyond that, until a worker counts as hung */
     double noise_frac;      /* spread that is quiet */
     int64_t least, seed;
-    /* Moments of session_clock_s, 0 never: what is not there then is given up, a ceiling and the others left out (but
+    /* Moments of clock_now_s, 0 never: what is not there then is given up, a ceiling and the others left out (but
      * one that a job needs and that has no number yet), a job. */
     double ceilings_until_s, until_s;
     int64_t threads; /* make a call together; 0 as 1; WIRE_ALL_THREADS: as many as there are */

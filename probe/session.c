@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "calc/base/clock.h"
 #include "calc/base/hold.h"
 #include "calc/base/text.h"
 
@@ -29,13 +29,6 @@ struct session {
     int status;
 };
 
-double session_clock_s(void)
-{
-    struct timespec t = {0, 0};
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* -- start and end -- */
 
 static void close_fd(int *fd)
@@ -47,11 +40,11 @@ static void close_fd(int *fd)
 static void end_worker(struct session *s, bool kindly)
 {
     close_fd(&s->to);
-    const double start = session_clock_s();
+    const double start = clock_now_s();
     while (s->pid > 0) {
         const pid_t done = waitpid(s->pid, &s->status, WNOHANG);
         if (done == s->pid || (done < 0 && errno == ECHILD)) break;
-        if (!kindly || session_clock_s() - start > QUIT_S) {
+        if (!kindly || clock_now_s() - start > QUIT_S) {
             (void)kill(-s->pid, SIGKILL);
             while (waitpid(s->pid, &s->status, 0) < 0 && errno == EINTR) continue;
             break;
@@ -176,7 +169,7 @@ static enum session_end await(struct session *s, int fd, short events, double un
             (void)snprintf(why, cap, "stopped by a signal");
             return killed(s, SESSION_STOPPED);
         }
-        const double left_s = until_s - session_clock_s();
+        const double left_s = until_s - clock_now_s();
         if (left_s <= 0) {
             (void)snprintf(why, cap, "the worker did not answer in time");
             return killed(s, SESSION_HUNG);
@@ -238,7 +231,7 @@ enum session_end session_ask(struct session *s, struct arena *a, const struct wi
     struct out *o;
     struct err e = {.code = ERR_OK};
     size_t n, len = 0;
-    const double until_s = session_clock_s() + deadline_s;
+    const double until_s = clock_now_s() + deadline_s;
     const enum wire_is wanted = q.ask == WIRE_DESCRIBE ? WIRE_IS_DEVICE : WIRE_IS_RESULT;
     q.id = ++s->id;
     if (s->pid == 0 || out_memory(a, &o, NULL) != ERR_OK) return crashed(s, why, cap);

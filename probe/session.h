@@ -35,9 +35,6 @@ enum session_end session_ask(struct session *s, struct arena *a, const struct wi
 /* session_close -- ask it to quit, wait a moment, kill its group; no process is left. NULL is legal. */
 void session_close(struct session *s);
 
-/* session_clock_s -- the clock of deadlines, seconds since some moment. */
-double session_clock_s(void);
-
 /* session_worker_path -- the worker called name in the folder of this program. Errors: ERR_IO, ERR_NOMEM. */
 enum err_code session_worker_path(struct arena *a, const char *name, const char **out, struct err *e);
 

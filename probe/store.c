@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
+#include "calc/base/clock.h"
 #include "calc/base/text.h"
 #include "probe/store_sql.h"
 
@@ -207,19 +207,15 @@ static enum err_code begin_writing(struct store *s, double patience_s, struct er
 {
     enum { ASK_MS = 20, ASKED_MAX = 100 };
     enum err_code code = ERR_OK;
-    double waited_s = 0;
+    const double began_s = clock_now_s();
     for (int i = 0; i < ASKED_MAX; i++) {
-        struct timespec before, after;
-        (void)clock_gettime(CLOCK_MONOTONIC, &before);
         code = check_ours(s, e);
         if (code == ERR_OK)
             code = store_run(s, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON", e);
         if (code == ERR_OK) code = migrate(s, e);
         if (code == ERR_OK || (sqlite3_errcode(s->db) & 0xff) != SQLITE_BUSY) return code;
         (void)sqlite3_sleep(ASK_MS);
-        (void)clock_gettime(CLOCK_MONOTONIC, &after);
-        waited_s += (double)(after.tv_sec - before.tv_sec) + 1e-9 * (double)(after.tv_nsec - before.tv_nsec);
-        if (waited_s > patience_s) return code;
+        if (clock_now_s() - began_s > patience_s) return code;
     }
     return code;
 }

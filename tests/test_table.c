@@ -376,6 +376,28 @@ static void test_spare_columns(void **state)
     assert_null(strstr(text, "left out"));
 }
 
+/* Names that are typed again are whole, and spare columns give way to them. */
+static void test_whole_names(void **state)
+{
+    static const char NAME[] = "an-organisation-whose-name-is-long/of-a-model";
+    struct row rows[2] = {ROWS[0], ROWS[0]};
+    struct column columns[N_COLUMNS];
+    struct table t = TABLE;
+    memcpy(columns, COLUMNS, sizeof columns);
+    rows[1].model = NAME;
+    t.columns = columns;
+    t.rows = rows;
+    t.n_rows = 2;
+    assert_null(strstr(written(*state, &t, TABLE_TEXT), NAME));
+    columns[0].flags |= COLUMN_WHOLE;
+    columns[5].flags |= COLUMN_SPARE;
+    const char *text = written(*state, &t, TABLE_TEXT);
+    assert_non_null(strstr(text, NAME));
+    assert_null(strstr(text, "..."));
+    assert_non_null(strstr(text, "has all): intensity_flops_per_byte\n"));
+    for (const char *p = text; *p; p += strcspn(p, "\n") + 1) assert_true(strcspn(p, "\n") <= 80);
+}
+
 struct pair {
     double a, b;
 };
@@ -506,6 +528,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_text_agrees_with_csv, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(test_fits_a_terminal, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(test_spare_columns, open_arena, close_arena),
+        cmocka_unit_test_setup_teardown(test_whole_names, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(test_random_doubles_round_trip, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(test_hostile_strings, open_arena, close_arena),
         cmocka_unit_test_setup_teardown(test_selection, open_arena, close_arena),

@@ -33,6 +33,7 @@ enum {
     COLUMN_FULL = 2,  /* in text all digits of a count rather than 4 and a prefix */
     COLUMN_SPARE = 4, /* in text left out, the last first, and named below, where the line is too long for a terminal */
     COLUMN_ALIKE = 8, /* in text and md one prefix with the column of its unit before it, which it is compared with */
+    COLUMN_WHOLE = 16, /* in text strings are never cut: names that are typed again */
 };
 
 struct column {

@@ -173,6 +173,11 @@ static void put_aligned(struct out *o, const struct face *f, const char *s, bool
     if (!last) pad(o, f->gap + (is_number(f->column) ? 0 : fill), ' ');
 }
 
+static bool is_cut(const struct face *f, size_t limit)
+{
+    return f->column->kind == COLUMN_STRING && !(f->column->flags & COLUMN_WHOLE) && f->width > limit;
+}
+
 /* Strings give way until the line fits a terminal with one blank between columns, to STRING_COLUMNS_MIN at least. */
 static size_t string_limit(const struct face *faces, size_t n)
 {
@@ -181,8 +186,7 @@ static size_t string_limit(const struct face *faces, size_t n)
         const size_t gap = limit > STRING_COLUMNS_MAX / 2 ? GAP : 1;
         size_t total = 0;
         for (size_t i = 0; i < n; i++) {
-            const bool cut = faces[i].column->kind == COLUMN_STRING && faces[i].width > limit;
-            total += (cut ? limit : faces[i].width) + (i ? gap : 0);
+            total += (is_cut(&faces[i], limit) ? limit : faces[i].width) + (i ? gap : 0);
         }
         if (total <= LINE_COLUMNS) break;
     }
@@ -283,8 +287,7 @@ static enum err_code put_notes(const struct table *t, struct out *o, struct err 
 static size_t line_columns(const struct face *faces, size_t n, size_t limit)
 {
     size_t total = n ? n - 1 : 0;
-    for (size_t i = 0; i < n; i++)
-        total += faces[i].column->kind == COLUMN_STRING ? smaller(faces[i].width, limit) : faces[i].width;
+    for (size_t i = 0; i < n; i++) total += is_cut(&faces[i], limit) ? limit : faces[i].width;
     return total;
 }
 
@@ -344,7 +347,7 @@ static enum err_code put_text(const struct table *t, struct face *faces, size_t 
     const size_t limit = string_limit(faces, n);
     const size_t wish = n ? faces[n - 1].width : 0; /* of the last column */
     for (size_t i = 0; i < n; i++)
-        if (faces[i].column->kind == COLUMN_STRING && faces[i].width > limit) faces[i].width = limit;
+        if (is_cut(&faces[i], limit)) faces[i].width = limit;
     /* The last column takes what is left of the line. */
     size_t used = (n - 1) * GAP;
     for (size_t i = 0; i < n; i++) used += faces[i].width;

@@ -85,24 +85,14 @@ static enum err_code count_of(struct arena *a, const struct option_values *v, co
 {
     int64_t *n = arena_array(a, 1, sizeof *n);
     if (!n) return err_nomem(e);
-    if (units_parse_count(option_get(v, name), 1, most, n, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
     *out = n;
-    return ERR_OK;
-}
-
-static enum err_code optional_count(const struct option_values *v, const char *name, int64_t most, int64_t *out,
-                                    struct err *e)
-{
-    if (!option_get(v, name)) return ERR_OK;
-    return units_parse_count(option_get(v, name), 1, most, out, e) == ERR_OK ? ERR_OK : err_prepend(e, "--%s: ", name);
+    return option_count(v, name, 1, most, n, e);
 }
 
 static enum err_code time_of(const struct option_values *v, const char *name, double *out, struct err *e)
 {
     *out = (double)NAN;
-    if (!option_get(v, name)) return ERR_OK;
-    if (units_parse_time(option_get(v, name), out, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
-    return ERR_OK;
+    return option_time(v, name, out, e);
 }
 
 static enum err_code read_request(struct arena *a, const struct option_values *v, struct compare_request *out,
@@ -126,8 +116,8 @@ static enum err_code read_request(struct arena *a, const struct option_values *v
     TRY(count_of(a, v, "context", TOKENS_MAX, &m->context, e));
     TRY(time_of(v, "tpot", &q.tpot_s, e));
     TRY(time_of(v, "ttft", &q.ttft_s, e));
-    TRY(optional_count(v, "block", 1 << 20, &m->diffusion_block, e));
-    TRY(optional_count(v, "steps", 1 << 20, &m->steps, e));
+    TRY(option_count(v, "block", 1, 1 << 20, &m->diffusion_block, e));
+    TRY(option_count(v, "steps", 1, 1 << 20, &m->steps, e));
     m->some_diffuse = true;
     m->weights = option_get(v, "weights");
     m->kv = option_get(v, "kv");

@@ -36,7 +36,7 @@ static void manual(struct out *o)
                "min,\nh or d.\n.SH COMMANDS\n");
     for (size_t i = 0; i < n; i++) option_man(o, all[i]);
     out_str(o, ".SH EXIT STATUS\n0 answered, 1 the answer is no (nothing fits), 2 usage, 3 bad input file, 4 input or\n"
-               "output, 5 out of range, 6 memory, 7 device.\n");
+               "output, 5 out of range, 6 memory, 7 device, 130 interrupted.\n");
 }
 
 static enum err_code run(struct arena *a, const struct command *c, int argc, char **argv, struct err *e)

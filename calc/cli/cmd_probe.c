@@ -20,7 +20,10 @@ static const struct option OPTIONS[] = {
      .kind = OPTION_MANY,
      .value = "NAME,...|all",
      .help = "which code: the best that runs here and a library's unless named; all: every one"},
-    {.name = "dtype", .kind = OPTION_MANY, .value = "NAME,...", .help = "these formats only: fp32, bf16"},
+    {.name = "dtype",
+     .kind = OPTION_MANY,
+     .value = "NAME,...",
+     .help = "these formats only: fp32, bf16, fp16, fp8, int8, int4-g128"},
     {.name = "shape",
      .kind = OPTION_TEXT,
      .value = "NAME=SIZES,...",
@@ -38,8 +41,7 @@ static const struct option OPTIONS[] = {
      .help =
          "threads that make each call together, each on a core of its own, the ceilings too: of kernels that can be "
          "split (ridge probe list says which: streams, multiply-adds, gemm, mlp, prefill, decode). Results of other "
-         "numbers of threads are of "
-         "another device: this-cpu@N"},
+         "numbers of threads are of another device: this-cpu@N"},
     {.name = "quick", .kind = OPTION_FLAG, .help = "the shapes that tell most, a second each, a minute in all"},
     {.name = "all", .kind = OPTION_FLAG, .help = "every shape of the kernels, however long it takes"},
     {.name = "budget",
@@ -116,9 +118,7 @@ static const struct {
     {"list", probe_list, 0, 0, "device,kernel,threads,patience,worker," TABLE_OPTIONS},
     {"run", probe_run, 0, 0,
      "device,threads,kernel,variant,dtype,shape,model,weights,batch,context,prompt,state,quick,all,budget,deadline,"
-     "ceilings,"
-     "patience,"
-     "dram-bytes,samples,seed,worker,store,plot," TABLE_OPTIONS},
+     "ceilings,patience,dram-bytes,samples,seed,worker,store,plot," TABLE_OPTIONS},
     {"ceilings", probe_ceilings, 0, 0,
      "device,threads,quick,budget,deadline,ceilings,patience,samples,seed,worker,store," TABLE_OPTIONS},
     {"history", probe_history, 0, 0, "device,kernel,store,last,outcome,kind," TABLE_OPTIONS},

@@ -168,9 +168,7 @@ static enum err_code solve(struct arena *a, const struct option_values *v, struc
 static enum err_code time_option(const struct option_values *v, const char *name, double *out, struct err *e)
 {
     *out = (double)NAN;
-    if (!option_get(v, name)) return ERR_OK;
-    if (units_parse_time(option_get(v, name), out, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
-    return ERR_OK;
+    return option_time(v, name, out, e);
 }
 
 static enum err_code open_step(struct arena *a, const struct scope *s, struct step **out, struct err *e)

@@ -6,19 +6,13 @@
 #include "calc/base/text.h"
 #include "calc/cli/estimate.h"
 
+static const int64_t COUNT_MAX = (int64_t)1 << 40;
+
 static enum err_code bytes_option(const struct option_values *v, const char *name, double *out, struct err *e)
 {
     const char *text = option_get(v, name);
     if (!text) return ERR_OK;
     if (units_parse_bytes(text, out, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
-    return ERR_OK;
-}
-
-static enum err_code count_option(const struct option_values *v, const char *name, int64_t *out, struct err *e)
-{
-    const char *text = option_get(v, name);
-    if (!text) return ERR_OK;
-    if (units_parse_count(text, 1, (int64_t)1 << 40, out, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
     return ERR_OK;
 }
 
@@ -136,7 +130,7 @@ enum err_code estimate_engine_open(struct arena *a, const struct estimate_reques
     const double visible = isnan(c->hw.memory_usable_bytes) ? hw_capacity_bytes(&c->hw) : c->hw.memory_usable_bytes;
     int64_t len = m->max_context_tokens;
     TRY(engine_option(v, &engine, e));
-    TRY(count_option(v, "max-model-len", &len, e));
+    TRY(option_count(v, "max-model-len", 1, COUNT_MAX, &len, e));
     struct pool_request r;
     TRY(pool_defaults(engine, visible, strncmp(c->hw.key, "a100", 4) == 0, option_get(v, "offline") == NULL, len, &r,
                       e));
@@ -153,8 +147,8 @@ enum err_code estimate_engine_open(struct arena *a, const struct estimate_reques
     r.hidden = m->hidden;
     r.ffn_width = pool_ffn_width(m);
     TRY(fraction_option(v, "gpu-memory-utilization", &r.utilization_frac, e));
-    TRY(count_option(v, "max-num-seqs", &r.max_num_seqs, e));
-    TRY(count_option(v, "max-num-batched-tokens", &r.max_num_batched_tokens, e));
+    TRY(option_count(v, "max-num-seqs", 1, COUNT_MAX, &r.max_num_seqs, e));
+    TRY(option_count(v, "max-num-batched-tokens", 1, COUNT_MAX, &r.max_num_batched_tokens, e));
     TRY(bytes_option(v, "kv-cache-memory", &r.pool_bytes, e));
     TRY(bytes_option(v, "non-torch-memory", &r.non_torch_bytes, e));
     TRY(bytes_option(v, "activation-memory", &r.activation_bytes, e));

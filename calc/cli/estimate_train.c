@@ -78,11 +78,10 @@ static enum err_code refuse_formats(const struct option_values *v, struct err *e
 static enum err_code refuse_others(const struct option_values *v, struct err *e)
 {
     static const struct {
-        const char *why, *option[10];
+        const char *why, *option[11];
     } NOT[] = {
         {"is about serving; it cannot stand beside --train",
-         {"prompt", "workload", "mix", "chunk", "draft", "kv", "block", "steps", "lora"}},
-        {"is about serving; it cannot stand beside --train", {"max-loras"}},
+         {"prompt", "workload", "mix", "chunk", "draft", "kv", "block", "steps", "lora", "max-loras"}},
         {"is a switch of how serving is counted; training is counted without it (--train)", {"fuse", "like", "latent"}},
         {"is of messages, and training is counted by the bytes that links carry; it cannot stand beside --train",
          {"latency", "fabric-latency"}},

@@ -10,14 +10,6 @@
 
 enum { RANKS_MAX = 1 << 20 };
 
-static enum err_code count(const struct option_values *v, const char *name, int64_t most, int64_t *out, struct err *e)
-{
-    if (!option_get(v, name)) return ERR_OK;
-    if (units_parse_count(option_get(v, name), 1, most, out, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
-    return ERR_OK;
-}
-
-/* Ranks that share a context, by either name; "any" where a number is looked for. */
 enum err_code layout_options_context(const struct option_values *v, struct layout_request *q, struct err *e)
 {
     static const char *const NAMES[] = {"dcp", "decode-context-parallel-size"};
@@ -27,7 +19,7 @@ enum err_code layout_options_context(const struct option_values *v, struct layou
         if (text && strcmp(text, "any") == 0)
             q->any_context = true;
         else
-            TRY(count(v, NAMES[i], RANKS_MAX, &n[i], e));
+            TRY(option_count(v, NAMES[i], 1, RANKS_MAX, &n[i], e));
     }
     if ((n[0] && n[1] && n[0] != n[1]) || (q->any_context && (n[0] || n[1])))
         return err_set(e, ERR_USAGE, "--dcp and --decode-context-parallel-size are the same, and differ");
@@ -41,30 +33,23 @@ enum err_code layout_options_context(const struct option_values *v, struct layou
     return ERR_OK;
 }
 
-static enum err_code latency(const struct option_values *v, const char *name, double *out, struct err *e)
-{
-    if (!option_get(v, name)) return ERR_OK;
-    if (units_parse_time(option_get(v, name), out, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
-    return ERR_OK;
-}
-
 enum err_code layout_options_parse(const struct option_values *v, struct layout_request *out, struct err *e)
 {
     struct layout_request q = {.nodes = 0};
     struct layout *l = &q.layout;
     int64_t alias = 0;
-    TRY(count(v, "tp", 4096, &l->tp, e)); /* not a unit */
-    TRY(count(v, "pp", RANKS_MAX, &l->pp, e));
-    TRY(count(v, "ep", RANKS_MAX, &l->ep, e));
-    TRY(count(v, "attention-dp", RANKS_MAX, &l->dp, e));
-    TRY(count(v, "dp-attention", RANKS_MAX, &alias, e));
+    TRY(option_count(v, "tp", 1, 4096, &l->tp, e)); /* not a unit */
+    TRY(option_count(v, "pp", 1, RANKS_MAX, &l->pp, e));
+    TRY(option_count(v, "ep", 1, RANKS_MAX, &l->ep, e));
+    TRY(option_count(v, "attention-dp", 1, RANKS_MAX, &l->dp, e));
+    TRY(option_count(v, "dp-attention", 1, RANKS_MAX, &alias, e));
     if (alias && l->dp && alias != l->dp)
         return err_set(e, ERR_USAGE, "--attention-dp and --dp-attention are the same, and differ");
     if (alias) l->dp = alias;
     TRY(layout_options_context(v, &q, e));
-    TRY(count(v, "replicas", RANKS_MAX, &l->replicas, e));
-    TRY(count(v, "nodes", RANKS_MAX, &q.nodes, e));
-    TRY(count(v, "microbatches", RANKS_MAX, &l->microbatches, e));
+    TRY(option_count(v, "replicas", 1, RANKS_MAX, &l->replicas, e));
+    TRY(option_count(v, "nodes", 1, RANKS_MAX, &q.nodes, e));
+    TRY(option_count(v, "microbatches", 1, RANKS_MAX, &l->microbatches, e));
     l->sp = option_get(v, "sp") != NULL;
     const char *dispatch = option_get(v, "dispatch"), *skew = option_get(v, "skew");
     static const char *const DISPATCH[] = {"copies", "once", "gather"};
@@ -79,8 +64,8 @@ enum err_code layout_options_parse(const struct option_values *v, struct layout_
     if (option_get(v, "fabric") &&
         units_parse_rate(option_get(v, "fabric"), UNITS_BYTES_PER_S, &q.fabric_bytes_per_s, e) != ERR_OK)
         return err_prepend(e, "--fabric: ");
-    TRY(latency(v, "latency", &q.latency.link_s, e));
-    TRY(latency(v, "fabric-latency", &q.latency.fabric_s, e));
+    TRY(option_time(v, "latency", &q.latency.link_s, e));
+    TRY(option_time(v, "fabric-latency", &q.latency.fabric_s, e));
     q.latency_given = option_get(v, "latency") != NULL;
     q.fabric_latency_given = option_get(v, "fabric-latency") != NULL;
     *out = q;

@@ -78,7 +78,8 @@ struct layout_request {
 /* layout_options_parse -- from the options above and tp. Errors: ERR_USAGE. */
 enum err_code layout_options_parse(const struct option_values *v, struct layout_request *out, struct err *e);
 
-/* layout_options_context -- of the options above --dcp alone, by either name. Errors: ERR_USAGE. */
+/* layout_options_context -- of the options above --dcp alone, by either name: of plan "any", which looks for a number.
+ * Errors: ERR_USAGE. */
 enum err_code layout_options_context(const struct option_values *v, struct layout_request *q, struct err *e);
 
 /* layout_options_latency -- what a message costs where layouts are ranked and none was given, by NCCL's tuning model

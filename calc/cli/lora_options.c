@@ -4,13 +4,6 @@
 
 enum { SLOTS_MAX = 1 << 20, RANK_MAX = 1 << 16, DEFAULT_RANK = 16 };
 
-static enum err_code count(const struct option_values *v, const char *name, int64_t most, int64_t *out, struct err *e)
-{
-    if (!option_get(v, name)) return ERR_OK;
-    if (units_parse_count(option_get(v, name), 1, most, out, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
-    return ERR_OK;
-}
-
 enum err_code lora_options_parse(const struct option_values *v, int64_t rank, struct lora_request *out, struct err *e)
 {
     static const char *const OTHERS[] = {"max-lora-rank", "lora-target-modules", "loras", "max-cpu-loras",
@@ -22,15 +15,15 @@ enum err_code lora_options_parse(const struct option_values *v, int64_t rank, st
         if (option_get(v, OTHERS[i]))
             return err_set(e, ERR_USAGE, "--%s is of adapters that are served: --max-loras N", OTHERS[i]);
     if (!option_get(v, "max-loras")) return ERR_OK;
-    TRY(count(v, "max-loras", SLOTS_MAX, &q.served.slots, e));
+    TRY(option_count(v, "max-loras", 1, SLOTS_MAX, &q.served.slots, e));
     q.served.rank = rank > 0 ? lora_slot_rank(rank) : DEFAULT_RANK;
     q.served.among = q.host = q.served.slots;
-    TRY(count(v, "max-lora-rank", RANK_MAX, &q.served.rank, e));
+    TRY(option_count(v, "max-lora-rank", 1, RANK_MAX, &q.served.rank, e));
     if (q.served.rank < rank)
         return err_set(e, ERR_USAGE, "--max-lora-rank %lld holds no adapter of rank %lld", (long long)q.served.rank,
                        (long long)rank);
-    TRY(count(v, "loras", SLOTS_MAX, &q.served.among, e));
-    TRY(count(v, "max-cpu-loras", SLOTS_MAX, &q.host, e));
+    TRY(option_count(v, "loras", 1, SLOTS_MAX, &q.served.among, e));
+    TRY(option_count(v, "max-cpu-loras", 1, SLOTS_MAX, &q.host, e));
     if (q.host < q.served.slots)
         return err_set(e, ERR_USAGE,
                        "--max-cpu-loras %lld: an adapter in one of --max-loras %lld slots is at the host "

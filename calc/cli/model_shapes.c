@@ -9,12 +9,6 @@
 
 enum { BATCHES_MAX = 500, BATCH_MAX = 1 << 20, TOKENS_MAX = 1 << 24 };
 
-static enum err_code count(const struct option_values *v, const char *name, int64_t *out, struct err *e)
-{
-    if (units_parse_count(option_get(v, name), 1, TOKENS_MAX, out, e) == ERR_OK) return ERR_OK;
-    return e ? err_prepend(e, "--%s: ", name) : ERR_USAGE;
-}
-
 enum err_code model_shapes_check(const struct option_values *v, struct err *e)
 {
     static const char *const OF_MODEL[] = {"weights", "batch", "context", "prompt"};
@@ -34,8 +28,8 @@ enum err_code model_shapes_open(struct arena *a, const struct option_values *v, 
     if (units_parse_range(a, option_get(v, "batch"), 1, BATCH_MAX, &batch, &n, e) != ERR_OK)
         return e ? err_prepend(e, "--batch: ") : ERR_USAGE;
     if (n > BATCHES_MAX) return err_set(e, ERR_RANGE, "--batch: %zu of them, at most %d", n, BATCHES_MAX);
-    TRY(count(v, "context", &context, e));
-    TRY(count(v, "prompt", &prompt, e));
+    TRY(option_count(v, "context", 1, TOKENS_MAX, &context, e));
+    TRY(option_count(v, "prompt", 1, TOKENS_MAX, &prompt, e));
     TRY(model_load(a, option_get(v, "model"), NULL, 0, model, e));
     if (option_get(v, "weights")) TRY(stored_set_all(model, option_get(v, "weights"), e));
     if (model->weights_unknown)

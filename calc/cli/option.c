@@ -1,10 +1,12 @@
 #include "calc/cli/option.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "calc/base/json.h"
 #include "calc/base/text.h"
+#include "calc/base/units.h"
 #include "calc/cli/commands.h"
 
 static size_t find_name(const struct command *c, const char *name, size_t len)
@@ -215,6 +217,35 @@ bool option_given(const struct option_values *v, const char *name)
 {
     const size_t at = find_name(v->command, name, strlen(name));
     return at < v->command->options_n && v->given[at];
+}
+
+static enum err_code named(const char *name, struct err *e) { return e ? err_prepend(e, "--%s: ", name) : ERR_USAGE; }
+
+enum err_code option_count(const struct option_values *v, const char *name, int64_t least, int64_t most, int64_t *out,
+                           struct err *e)
+{
+    const char *text = option_get(v, name);
+    return !text || units_parse_count(text, least, most, out, e) == ERR_OK ? ERR_OK : named(name, e);
+}
+
+enum err_code option_real(const struct option_values *v, const char *name, double least, double most, double *out,
+                          struct err *e)
+{
+    const char *text = option_get(v, name);
+    char *end, clean[64];
+    if (!text) return ERR_OK;
+    const double x = strtod(text, &end);
+    if (end == text || *end || !(x >= least && x <= most))
+        return err_set(e, ERR_USAGE, "--%s: wanted a number from %g to %g, not '%s'", name, least, most,
+                       text_clean(clean, sizeof clean, text, strlen(text)));
+    *out = x;
+    return ERR_OK;
+}
+
+enum err_code option_time(const struct option_values *v, const char *name, double *out, struct err *e)
+{
+    const char *text = option_get(v, name);
+    return !text || units_parse_time(text, out, e) == ERR_OK ? ERR_OK : named(name, e);
 }
 
 static void write_json_string(struct out *o, const char *s)

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "calc/base/arena.h"
 #include "calc/base/err.h"
@@ -74,6 +75,14 @@ enum err_code option_parse(struct arena *a, const struct command *c, int argc, c
 /* option_get, option_given -- by long name, which must be in the command's table. */
 const char *option_get(const struct option_values *v, const char *name);
 bool option_given(const struct option_values *v, const char *name);
+
+/* option_count, option_real, option_time -- the number of an option within bounds, a whole one also as 64Ki, seconds of
+ * a time; *out stays where it has none. Errors: ERR_USAGE, with the option's name. */
+enum err_code option_count(const struct option_values *v, const char *name, int64_t least, int64_t most, int64_t *out,
+                           struct err *e);
+enum err_code option_real(const struct option_values *v, const char *name, double least, double most, double *out,
+                          struct err *e);
+enum err_code option_time(const struct option_values *v, const char *name, double *out, struct err *e);
 
 /* option_scenario_json -- the given options as a JSON object that --scenario takes; NULL when memory is exhausted. */
 const char *option_scenario_json(struct arena *a, const struct option_values *v);

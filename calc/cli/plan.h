@@ -154,11 +154,12 @@ void plan_times_apart(double is_s, double may_s, char is[UNITS_TEXT_MAX], char m
 const char *plan_advice(const struct planner_headroom *h);
 const char *plan_promises_text(struct arena *a, const struct plan_case *c);
 
+enum { PLAN_SIMULATIONS = 192 }; /* in full breadth, of a search */
+
 /* plan_say -- a line, wrapped below 80 columns, further lines indented by two; prefix before each. plan_kernels --
  * whose kernels and steps times are. plan_transfers -- of a device (-1: of each) that nobody measured, whose times
  * stand for its own. plan_doubts -- what is not checked of the winner. plan_headroom_how -- " (simulated, ...)", how
  * its headroom is known; empty: on paper, like all else; NULL: no memory. */
-enum { PLAN_SIMULATIONS = 192 }; /* in full breadth, of a search */
 /* plan_paper_miss -- "on paper TPOT p95 40.01 ms > 40 ms", of a plan that a simulation may choose; NULL: it misses
  * nothing there. plan_near_text -- that and what the simulation says, of a winner; empty: nothing. plan_near -- a line
  * on what would cost less and misses by so little; plan_shares -- on a cache that is replicated, where it could be

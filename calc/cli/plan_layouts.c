@@ -86,13 +86,6 @@ struct plan {
     size_t n, fits_n, short_n, illegal_n;
 };
 
-static enum err_code count(const struct option_values *v, const char *name, int64_t most, int64_t *out, struct err *e)
-{
-    if (!option_get(v, name)) return ERR_OK;
-    if (units_parse_count(option_get(v, name), 1, most, out, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
-    return ERR_OK;
-}
-
 enum { BATCH_MAX = 1 << 24, TOKENS_MAX = 1 << 30, GPUS_MAX = 4096 };
 
 static enum err_code open_layouts_model(struct arena *a, const struct option_values *v, struct model *m, struct err *e)
@@ -122,9 +115,9 @@ static enum err_code open_plan(struct arena *a, const struct option_values *v, s
         return err_set(e, ERR_USAGE, "--fidelity is bound or roofline, not '%.40s'", fidelity);
     p->batch = 64;
     p->context = 1024; /* not a unit */
-    TRY(count(v, "batch", BATCH_MAX, &p->batch, e));
-    TRY(count(v, "context", TOKENS_MAX, &p->context, e));
-    TRY(count(v, "top", GPUS_MAX, &p->top, e));
+    TRY(option_count(v, "batch", 1, BATCH_MAX, &p->batch, e));
+    TRY(option_count(v, "context", 1, TOKENS_MAX, &p->context, e));
+    TRY(option_count(v, "top", 1, GPUS_MAX, &p->top, e));
     struct offload_request away;
     struct offload offload;
     TRY(layout_options_parse(v, &p->asked, e));

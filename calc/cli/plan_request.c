@@ -18,28 +18,6 @@ enum { DRAWN = 4096, LENGTH_STEP = 256, DRAWN_MOST = 1 << 21, OF_LENGTHS = 1 << 
 
 static const char DEVICES[] = "h100-sxm,h200-sxm,l40s", SERVER[] = "vllm";
 
-static enum err_code count(const struct option_values *v, const char *name, int64_t least, int64_t most, int64_t *out,
-                           struct err *e)
-{
-    if (!option_get(v, name)) return ERR_OK;
-    if (units_parse_count(option_get(v, name), least, most, out, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
-    return ERR_OK;
-}
-
-static enum err_code real(const struct option_values *v, const char *name, double low, double high, double *out,
-                          struct err *e)
-{
-    const char *text = option_get(v, name);
-    char *end, clean[64];
-    if (!text) return ERR_OK;
-    const double x = strtod(text, &end);
-    if (end == text || *end || !(x >= low && x <= high))
-        return err_set(e, ERR_USAGE, "--%s: wanted a number from %g to %g, not '%s'", name, low, high,
-                       text_clean(clean, sizeof clean, text, strlen(text)));
-    *out = x;
-    return ERR_OK;
-}
-
 /* Whether the value of an option is the one that a scenario has. */
 static bool of_scenario(const struct json *s, const struct option_values *v, const char *name)
 {
@@ -165,7 +143,7 @@ static enum err_code open_made(struct arena *a, const struct option_values *v, s
     c->arrivals = option_get(v, "arrivals");
     c->prompt = option_get(v, "prompt");
     c->generate = option_get(v, "generate");
-    TRY(count(v, "seed", 0, UINT32_MAX, &seed, e));
+    TRY(option_count(v, "seed", 0, UINT32_MAX, &seed, e));
     s.seed = (uint64_t)seed;
     if (workload_arrival_parse(c->arrivals, &s, e) != ERR_OK) return err_prepend(e, "--arrivals: ");
     if (workload_length_parse(a, c->prompt, &s.prompt, e) != ERR_OK) return err_prepend(e, "--prompt: ");
@@ -224,7 +202,7 @@ static enum err_code open_prefixes(const struct option_values *v, struct plan_ca
     double gib = 0;
     q->prefix_cache = option_given(v, "prefix-cache") || option_given(v, "kv-offloading-size");
     if (!q->prefix_cache) return ERR_OK;
-    TRY(real(v, "kv-offloading-size", 1e-3, 1e6, &gib, e)); /* not a unit */
+    TRY(option_real(v, "kv-offloading-size", 1e-3, 1e6, &gib, e)); /* not a unit */
     q->tier_bytes = gib * UNITS_GIB;
     if (q->aim != PLANNER_SERVE) return err_set(e, ERR_USAGE, "--prefix-cache is planned where latencies are promised");
     if (!c->trace || c->work.hash_tokens <= 0)
@@ -243,8 +221,8 @@ static enum err_code open_traffic(struct arena *a, const struct option_values *v
     c->tokens_per_day = (double)NAN;
     TRY(prefer_trace(a, v, c, e));
     TRY(only_one(v, e));
-    TRY(real(v, "rate", 1e-6, 1e6, &rate, e));                      /* not a unit */
-    TRY(real(v, "tokens-per-day", 1, 1e15, &c->tokens_per_day, e)); /* not a unit */
+    TRY(option_real(v, "rate", 1e-6, 1e6, &rate, e));                      /* not a unit */
+    TRY(option_real(v, "tokens-per-day", 1, 1e15, &c->tokens_per_day, e)); /* not a unit */
     q->aim = option_given(v, "job") ? PLANNER_JOB : isnan(c->tokens_per_day) ? PLANNER_SERVE : PLANNER_DAILY;
     TRY(c->trace ? open_trace(a, v, c, e) : open_made(a, v, c, isnan(rate) ? 1 : rate, e));
     if (q->aim == PLANNER_JOB) {
@@ -307,7 +285,7 @@ static enum err_code open_devices(struct arena *a, const struct option_values *v
     struct layout_request asked;
     TRY(layout_options_parse(v, &asked, e));
     TRY(offload_options_parse(v, &c->offload, e));
-    TRY(count(v, "max-gpus", 1, 4096, &most, e)); /* not a unit */
+    TRY(option_count(v, "max-gpus", 1, 4096, &most, e)); /* not a unit */
     TRY(scope_list(a, option_get(v, "gpu") ? option_get(v, "gpu") : DEVICES, "gpu", &names, &n, e));
     if (option_get(v, "price")) TRY(price_read(a, option_get(v, "price"), &c->prices, e));
     c->device = arena_array(a, n, sizeof *c->device);
@@ -481,7 +459,7 @@ static enum err_code open_choice(struct arena *a, const struct option_values *v,
     if (q->pools && q->aim != PLANNER_SERVE)
         return err_set(e, ERR_USAGE, "--disagg keeps latencies: not a --job, not --tokens-per-day");
     q->utilization_frac = (double)NAN;
-    TRY(real(v, "gpu-memory-utilization", .01, 1, &q->utilization_frac, e));
+    TRY(option_real(v, "gpu-memory-utilization", .01, 1, &q->utilization_frac, e));
     return ERR_OK;
 }
 
@@ -670,7 +648,7 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
         return err_set(e, ERR_USAGE, "%s: which model? -m NAME (ridge list models)", v->command->name);
     c->has_emit = option_get(v, "emit") != NULL;
     if (c->has_emit) TRY(emit_find(option_get(v, "emit"), &c->emit, e));
-    TRY(count(v, "top", 1, 1 << 20, &c->top, e));
+    TRY(option_count(v, "top", 1, 1 << 20, &c->top, e));
     TRY(open_traffic(a, v, c, e));
     TRY(promise(v, "ttft", &q->ttft, e));
     TRY(promise(v, "tpot", &q->tpot, e));

@@ -13,9 +13,9 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "calc/base/clock.h"
 #include "calc/base/hold.h"
 #include "calc/base/text.h"
 
@@ -164,23 +164,16 @@ static bool read_messages(struct child *c)
     return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
-static double clock_s(void)
-{
-    struct timespec t = {0, 0};
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 static void await_gnuplot(struct child *c, const sigset_t *before)
 {
-    const double start = clock_s();
+    const double start = clock_now_s();
     bool open = true;
     pid_t done = 0;
     while (done == 0) {
         struct pollfd p = {.fd = open ? c->messages : -1, .events = POLLIN};
         if (poll(&p, 1, open ? TICK_MS : 1) > 0) open = read_messages(c);
         c->interrupted = hold_pending(before);
-        c->late = clock_s() - start > LIMIT_S;
+        c->late = clock_now_s() - start > LIMIT_S;
         if (c->interrupted || c->late) {
             (void)kill(c->pid, SIGKILL);
             while ((done = waitpid(c->pid, &c->status, 0)) < 0 && errno == EINTR) continue;

@@ -3,13 +3,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "calc/base/clock.h"
 #include "calc/base/units.h"
 
-double budget_left_s(const struct budget *b) { return b->total_s - (session_clock_s() - b->began_s); }
+double budget_left_s(const struct budget *b) { return b->total_s - (clock_now_s() - b->began_s); }
 
 enum err_code budget_read(const struct work *w, double usual_s, struct budget *out, struct err *e)
 {
-    *out = (struct budget){.total_s = usual_s, .began_s = session_clock_s()};
+    *out = (struct budget){.total_s = usual_s, .began_s = clock_now_s()};
     return work_read_time(w->v, "budget", 1, 1e6, &out->total_s, e);
 }
 
@@ -33,7 +34,7 @@ double budget_until_s(const struct budget *b, bool first)
     static const double FIRST_S = 10;
     if (isinf(b->total_s)) return 0;
     const double end_s = b->began_s + b->total_s;
-    return first ? fmax(end_s, session_clock_s() + fmax(FIRST_S, b->total_s)) : end_s;
+    return first ? fmax(end_s, clock_now_s() + fmax(FIRST_S, b->total_s)) : end_s;
 }
 
 void budget_share(struct work *w, const struct budget *b, size_t results_n)

@@ -7,7 +7,7 @@
 #include "calc/cli/probe_work.h"
 
 struct budget {
-    double total_s, began_s; /* total_s INFINITY: without end; began_s by session_clock_s */
+    double total_s, began_s; /* total_s INFINITY: without end; began_s by clock_now_s */
     double deadline_s;       /* of the sampling of one result, where there is time enough */
 };
 
@@ -22,7 +22,7 @@ double budget_left_s(const struct budget *b);
 /* budget_end_ceilings -- no ceiling goes on when a part of it, 0 to 1, is used up. */
 void budget_end_ceilings(struct work *w, const struct budget *b, double part);
 
-/* budget_until_s -- the moment of session_clock_s at which a shape is given up, 0 never: the end, but of the first,
+/* budget_until_s -- the moment of clock_now_s at which a shape is given up, 0 never: the end, but of the first,
  * without which there is no number at all, not before ten seconds or the budget once more. */
 double budget_until_s(const struct budget *b, bool first);
 

@@ -38,12 +38,9 @@ static const struct {
     const char *key;
     enum column_kind kind;
     unsigned flags;
-} MEASURED[] = {{"dram_read_bytes", COLUMN_REAL, COLUMN_SHOWN},
-                {"dram_write_bytes", COLUMN_REAL, COLUMN_SHOWN},
-                {"spread_frac", COLUMN_REAL, COLUMN_SHOWN},
-                {"samples", COLUMN_INT, COLUMN_SHOWN},
-                {"times_s", COLUMN_STRING, 0},
-                {"discards_s", COLUMN_STRING, 0},
+} MEASURED[] = {{"dram_read_bytes", COLUMN_REAL, SPARE}, {"dram_write_bytes", COLUMN_REAL, SPARE},
+                {"spread_frac", COLUMN_REAL, SPARE},     {"samples", COLUMN_INT, SPARE},
+                {"times_s", COLUMN_STRING, 0},           {"discards_s", COLUMN_STRING, 0},
                 {"time_s", COLUMN_REAL, COLUMN_SHOWN}};
 enum { MEASURED_N = sizeof MEASURED / sizeof MEASURED[0] };
 
@@ -127,7 +124,7 @@ static enum err_code each_cell(struct arena *a, const struct result *r,
 static void take_column(void *closure, const char *key, const char *text)
 {
     (void)text;
-    if (!has_place(key)) add_column(closure, key, COLUMN_STRING, COLUMN_SHOWN);
+    if (!has_place(key)) add_column(closure, key, COLUMN_STRING, SPARE);
 }
 
 struct filling {
@@ -181,8 +178,8 @@ static void plan_number(const struct result *r, size_t n, const struct rows_numb
         column = column || wire_shape_get(&r[i].shape, w->column, &v) || has_implied(&r[i], w->column);
         own = own || (w->own && wire_shape_get(&r[i].shape, w->own, &v));
     }
-    if (column) add_column(s, w->column, w->mean ? COLUMN_REAL : COLUMN_INT, COLUMN_SHOWN);
-    if (own) add_column(s, w->own, COLUMN_INT, COLUMN_SHOWN);
+    if (column) add_column(s, w->column, w->mean ? COLUMN_REAL : COLUMN_INT, SPARE);
+    if (own) add_column(s, w->own, COLUMN_INT, SPARE);
 }
 
 static bool is_used(const struct result *r, size_t n, const struct rows_format *f)
@@ -214,7 +211,7 @@ static enum err_code plan_sheet(struct arena *a, const struct result *r, size_t 
     if (two) add_column(s, "q_dtype", COLUMN_STRING, COLUMN_SHOWN);
     if (two) add_column(s, "kv_dtype", COLUMN_STRING, COLUMN_SHOWN);
     for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; j < r[i].shape.n; j++) add_column(s, r[i].shape.arg[j].name, COLUMN_STRING, COLUMN_SHOWN);
+        for (size_t j = 0; j < r[i].shape.n; j++) add_column(s, r[i].shape.arg[j].name, COLUMN_STRING, SPARE);
         TRY(each_cell(a, &r[i], take_column, s, e));
     }
     for (size_t i = op ? 0 : 1; i < ORIGIN_N; i++)

@@ -1,9 +1,11 @@
 /* probe_import -- `ridge probe import`: rows that others measured, into the store. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "calc/base/json.h"
+#include "calc/base/units.h"
 #include "calc/cli/commands.h"
 #include "calc/cli/probe_verbs.h"
 #include "calc/cli/this_cpu.h"
@@ -166,8 +168,11 @@ static enum err_code check_times(const struct rows_cells *c, const struct column
 {
     const char *seconds = cell_at(c, column_of(h, "time_s")), *micros = cell_at(c, column_of(h, "latency_us"));
     if (!*seconds || !*micros) return ERR_OK;
-    const double s = strtod(seconds, NULL), other_s = 1e-6 * strtod(micros, NULL);
-    if (fabs(s - other_s) <= 1e-2 * s) return ERR_OK;
+    const double s = strtod(seconds, NULL);
+    double other_s;
+    char text[80];
+    (void)snprintf(text, sizeof text, "%.70s us", micros);
+    if (units_parse_time(text, &other_s, NULL) == ERR_OK && fabs(s - other_s) <= 1e-2 * s) return ERR_OK;
     return bad_cell(c, "latency_us", "the same time as in the row's time_s", e);
 }
 

@@ -29,7 +29,6 @@ enum err_code probe_store_open(struct arena *a, const struct option_values *v, b
     return store_open(a, path, &how, out, e);
 }
 
-/* The name of the device that --device means: of this-cpu that of the core; "": that of each row. */
 enum err_code probe_device_name(struct arena *a, const struct option_values *v, const char **out, struct err *e)
 {
     struct this_cpu cpu;

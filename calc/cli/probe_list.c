@@ -9,19 +9,19 @@ struct list_row {
     int64_t points;
 };
 
-#define LISTED(field, kind, heading, help)                                                                             \
-    COLUMN_AT(struct list_row, field, kind, UNITS_NONE, COLUMN_SHOWN, heading, help)
+#define LISTED(field, kind, flags, heading, help)                                                                      \
+    COLUMN_AT(struct list_row, field, kind, UNITS_NONE, COLUMN_SHOWN | (flags), heading, help)
 
 static const struct column LIST[] = {
-    LISTED(kernel, COLUMN_STRING, "kernel", "what can be measured"),
-    LISTED(variant, COLUMN_STRING, "variant", "which code of it"),
-    LISTED(dtypes, COLUMN_STRING, "formats", "of weights or cache"),
-    LISTED(unit, COLUMN_STRING, "unit", "whose peak counts"),
-    COLUMN_AT(struct list_row, parameters, COLUMN_STRING, UNITS_NONE, COLUMN_SHOWN | COLUMN_SPARE, "parameters",
-              "of a shape"),
-    LISTED(points, COLUMN_INT, "shapes", "measured when none is named"),
-    LISTED(splits, COLUMN_STRING, "split", "whether several threads can make a call together (--threads)"),
-    LISTED(here, COLUMN_STRING, "here", "whether this machine can run it, or what it lacks"),
+    LISTED(kernel, COLUMN_STRING, COLUMN_WHOLE, "kernel", "what can be measured"),
+    LISTED(variant, COLUMN_STRING, COLUMN_WHOLE, "variant", "which code of it"),
+    LISTED(dtypes, COLUMN_STRING, COLUMN_WHOLE, "formats", "of weights or cache"),
+    LISTED(unit, COLUMN_STRING, COLUMN_SPARE, "unit", "whose peak counts"),
+    LISTED(splits, COLUMN_STRING, COLUMN_SPARE, "split",
+           "whether several threads can make a call together (--threads)"),
+    LISTED(parameters, COLUMN_STRING, COLUMN_SPARE, "parameters", "of a shape"),
+    LISTED(points, COLUMN_INT, 0, "shapes", "measured when none is named"),
+    LISTED(here, COLUMN_STRING, 0, "here", "whether this machine can run it, or what it lacks"),
     COLUMN_AT(struct list_row, summary, COLUMN_STRING, UNITS_NONE, 0, "summary", "what it does"),
 };
 

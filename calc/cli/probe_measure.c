@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "calc/base/clock.h"
 #include "calc/base/text.h"
 #include "calc/cli/commands.h"
 #include "calc/cli/model_shapes.h"
@@ -355,9 +356,9 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     w->bar.most_s = isinf(budget.total_s) ? 0 : budget.total_s;
     w->bar.each_s = budget_shape_s(w, state);
     progress_line(&w->bar, "measuring the ceilings of this machine");
-    const double began_s = progress_now_s();
+    const double began_s = clock_now_s();
     enum err_code code = run_measure_ceilings(&w->run, e);
-    const double ceilings_s = progress_now_s() - began_s;
+    const double ceilings_s = clock_now_s() - began_s;
     w->bar.idle_s = ceilings_s;
     if (code == ERR_OK) code = run_jobs(w, &plan, &budget, rows, e);
     const size_t n = close_ranks(rows, 2 * plan.n);

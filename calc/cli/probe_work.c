@@ -21,18 +21,10 @@ enum err_code work_note(struct work *w, const char *text, struct err *e)
 enum err_code work_read_time(const struct option_values *v, const char *name, double lo, double hi, double *out,
                              struct err *e)
 {
-    const char *text = option_get(v, name);
-    if (!text) return ERR_OK;
-    if (units_parse_time(text, out, e) != ERR_OK) return e ? err_prepend(e, "--%s: ", name) : ERR_USAGE;
+    if (!option_get(v, name)) return ERR_OK;
+    TRY(option_time(v, name, out, e));
     if (*out >= lo && *out <= hi) return ERR_OK;
     return err_set(e, ERR_USAGE, "--%s: wanted %.7g to %.7g seconds", name, lo, hi);
-}
-
-static enum err_code read_count(const struct option_values *v, const char *name, int64_t lo, int64_t hi, int64_t *out,
-                                struct err *e)
-{
-    if (units_parse_count(option_get(v, name), lo, hi, out, e) == ERR_OK) return ERR_OK;
-    return e ? err_prepend(e, "--%s: ", name) : ERR_USAGE;
 }
 
 const char *const work_devices[] = {"cpu", "cuda", NULL};
@@ -69,10 +61,10 @@ static enum err_code read_settings(struct work *w, struct err *e)
     TRY(work_read_time(w->v, "deadline", 1e-3, 1e4, &s->deadline_s, e));
     TRY(work_read_time(w->v, "ceilings", 1e-3, 1e2, &s->ceiling_s, e));
     TRY(work_read_time(w->v, "patience", 0.05, 1e5, &s->patience_s, e));
-    TRY(read_count(w->v, "samples", SAMPLE_LEAST, SAMPLE_MAX / 4, &s->least, e));
-    TRY(read_count(w->v, "seed", 0, INT64_MAX, &s->seed, e));
+    TRY(option_count(w->v, "samples", SAMPLE_LEAST, SAMPLE_MAX / 4, &s->least, e));
+    TRY(option_count(w->v, "seed", 0, INT64_MAX, &s->seed, e));
     s->threads = WIRE_ALL_THREADS;
-    if (strcmp(option_get(w->v, "threads"), "all") != 0) TRY(read_count(w->v, "threads", 1, 1 << 16, &s->threads, e));
+    if (strcmp(option_get(w->v, "threads"), "all") != 0) TRY(option_count(w->v, "threads", 1, 1 << 16, &s->threads, e));
     TRY(check_device(option_get(w->v, "device"), e));
     if (option_get(w->v, "worker")) s->worker = option_get(w->v, "worker");
     return s->worker ? ERR_OK : work_find_worker(w->a, option_get(w->v, "device"), &s->worker, e);

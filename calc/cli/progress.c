@@ -1,20 +1,14 @@
 #include "calc/cli/progress.h"
 
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
-double progress_now_s(void)
-{
-    struct timespec t;
-    if (clock_gettime(CLOCK_MONOTONIC, &t) != 0) return 0;
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9; /* not a unit */
-}
+#include "calc/base/clock.h"
 
 void progress_start(struct progress *p, const char *what)
 {
     *p = (struct progress){.what = what, .terminal = isatty(STDERR_FILENO) == 1};
-    if (p->terminal) p->start_s = progress_now_s();
+    if (p->terminal) p->start_s = clock_now_s();
 }
 
 double progress_left_s(const struct progress *p, size_t done, size_t total, double t)
@@ -30,7 +24,7 @@ void progress_show(struct progress *p, size_t done, size_t total)
 {
     enum { WIDTH = 40 };
     if (!p->terminal || total == 0) return;
-    const double t = progress_now_s();
+    const double t = clock_now_s();
     if (t - p->start_s < 1 || t - p->shown_s < 0.1) return;
     char bar[WIDTH + 1];
     const size_t filled = (size_t)((double)WIDTH * (double)done / (double)total);

@@ -14,9 +14,6 @@ struct progress {
     bool terminal, shown;
 };
 
-/* progress_now_s -- seconds of a clock that only goes on; 0 where there is none. */
-double progress_now_s(void);
-
 void progress_start(struct progress *p, const char *what);
 /* progress_left_s -- what is still to do at t: the parts that are left, each as long as those done were on average, or
  * as each_s says, and no longer than most_s allows. Cost: O(1). */

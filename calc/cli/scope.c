@@ -1,6 +1,5 @@
 #include "calc/cli/scope.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -142,14 +141,6 @@ static enum err_code choose(const struct option_values *v, const char *name, con
     return err_set(e, ERR_USAGE, "--%s is %s, not '%.40s'", name, all, text);
 }
 
-static enum err_code count_option(const struct option_values *v, const char *name, int64_t most, int64_t *out,
-                                  struct err *e)
-{
-    if (!option_get(v, name)) return ERR_OK;
-    if (units_parse_count(option_get(v, name), 1, most, out, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
-    return ERR_OK;
-}
-
 static enum err_code open_model(struct arena *a, const struct option_values *v, struct scope *s, struct err *e)
 {
     const struct model_setting *set;
@@ -170,8 +161,8 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     TRY(model_load(a, name, set, n, &s->model, e));
     if (option_get(v, "weights")) TRY(stored_set_all(&s->model, option_get(v, "weights"), e));
     if (option_get(v, "kv")) TRY(stored_set_cache(&s->model, option_get(v, "kv"), e));
-    TRY(count_option(v, "block", 1 << 20, &block, e));
-    TRY(count_option(v, "steps", 1 << 20, &steps, e));
+    TRY(option_count(v, "block", 1, 1 << 20, &block, e));
+    TRY(option_count(v, "steps", 1, 1 << 20, &steps, e));
     TRY(model_set_blocks(&s->model, block, steps, e));
     if (option_get(v, "what-if")) TRY(whatif_apply_all(a, &s->model, option_get(v, "what-if"), e));
     TRY(lora_options_parse(v, 0, &adapters, e));
@@ -186,7 +177,7 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
 static enum err_code open_device(struct arena *a, const struct option_values *v, struct scope *s, struct err *e)
 {
     int64_t tp = 0;
-    TRY(count_option(v, "tp", 1 << 20, &tp, e));
+    TRY(option_count(v, "tp", 1, 1 << 20, &tp, e));
     if (!option_get(v, "gpu")) {
         if (tp) s->quantity.tp = tp;
         return ERR_OK;
@@ -214,8 +205,8 @@ enum err_code scope_open(struct arena *a, const struct option_values *v, const c
     TRY(choose(v, "phase", PHASES, 3, "any, prefill or decode", &phase, e));
     TRY(choose(v, "fidelity", FIDELITIES, 2, "bound or roofline", &fidelity, e));
     TRY(choose(v, "prefill", PROMPTS, 2, "one or together", &prompts, e));
-    TRY(count_option(v, "layer", 1 << 20, &layer, e));
-    TRY(count_option(v, "tokens", 1 << 20, &tokens, e));
+    TRY(option_count(v, "layer", 1, 1 << 20, &layer, e));
+    TRY(option_count(v, "tokens", 1, 1 << 20, &tokens, e));
     out->phase = (enum quantity_phase)phase;
     out->tokens = tokens;
     q->prefill_together = prompts == 1;
@@ -250,8 +241,8 @@ enum err_code scope_numbers(const struct scope *s, const struct option_values *v
 {
     int64_t batch = 0, context = 0;
     *n = 0;
-    TRY(count_option(v, "batch", 1 << 24, &batch, e));
-    TRY(count_option(v, "context", 1 << 30, &context, e));
+    TRY(option_count(v, "batch", 1, 1 << 24, &batch, e));
+    TRY(option_count(v, "context", 1, 1 << 30, &context, e));
     if (context) TRY(scope_context(s, context, e));
     if (batch) out[(*n)++] = (struct sym_binding){s->quantity.y.B, sym_int(s->quantity.c, batch)};
     if (context) out[(*n)++] = (struct sym_binding){s->quantity.y.S, sym_int(s->quantity.c, context)};

@@ -1,6 +1,5 @@
 /* simulate_request -- the options of `ridge simulate` as a workload, a scheduler and a cache. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "calc/base/json.h"
@@ -13,35 +12,6 @@
 #include "calc/cli/transfers.h"
 #include "calc/serve/paged.h"
 #include "calc/serve/planner.h"
-
-static enum err_code count(const struct option_values *v, const char *name, int64_t low, int64_t high, int64_t *out,
-                           struct err *e)
-{
-    if (!option_get(v, name)) return ERR_OK;
-    if (units_parse_count(option_get(v, name), low, high, out, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
-    return ERR_OK;
-}
-
-static enum err_code seconds(const struct option_values *v, const char *name, double *out, struct err *e)
-{
-    if (!option_get(v, name)) return ERR_OK;
-    if (units_parse_time(option_get(v, name), out, e) != ERR_OK) return err_prepend(e, "--%s: ", name);
-    return ERR_OK;
-}
-
-static enum err_code real(const struct option_values *v, const char *name, double low, double high, double *out,
-                          struct err *e)
-{
-    const char *text = option_get(v, name);
-    char *end, clean[64];
-    if (!text) return ERR_OK;
-    const double x = strtod(text, &end);
-    if (end == text || *end || !(x >= low && x <= high))
-        return err_set(e, ERR_USAGE, "--%s: wanted a number from %g to %g, not '%s'", name, low, high,
-                       text_clean(clean, sizeof clean, text, strlen(text)));
-    *out = x;
-    return ERR_OK;
-}
 
 /* One of n words, by its place. */
 static enum err_code word(const char *text, const char *name, const char *const *words, size_t n, int *out,
@@ -83,8 +53,8 @@ static enum err_code only_made(const struct option_values *v, struct err *e)
 static enum err_code scale_trace(struct arena *a, const struct option_values *v, struct workload *w, struct err *e)
 {
     double rate_per_s = 0;
-    TRY(real(v, "rate", 1e-6, 1e6, &rate_per_s, e));       /* not a unit */
-    if (!w->timed || !(w->span_s > 0) || w->first_n < 2) { /* of no times of its own: the order of lengths stays */
+    TRY(option_real(v, "rate", 1e-6, 1e6, &rate_per_s, e)); /* not a unit */
+    if (!w->timed || !(w->span_s > 0) || w->first_n < 2) {  /* of no times of its own: the order of lengths stays */
         w->note = arena_printf(a, "%s%sthe trace has no times: Poisson arrivals at --rate", w->note ? w->note : "",
                                w->note ? "; " : "");
         return w->note ? workload_draw_arrivals(w, rate_per_s, 1, e) : err_nomem(e);
@@ -155,7 +125,7 @@ static enum err_code open_trace(struct arena *a, const struct option_values *v, 
 {
     int64_t most = 0;
     TRY(only_made(v, e));
-    if (option_given(v, "requests")) TRY(count(v, "requests", 1, WORKLOAD_REQUESTS_MAX, &most, e));
+    if (option_given(v, "requests")) TRY(option_count(v, "requests", 1, WORKLOAD_REQUESTS_MAX, &most, e));
     TRY(trace_read(a, c->trace, &c->work, e));
     if (most > 0 && (size_t)most < c->work.n) {
         c->work.n = c->work.first_n = (size_t)most;
@@ -170,7 +140,7 @@ static enum err_code open_work(struct arena *a, const struct option_values *v, s
     int64_t seed = 1;
     *s = (struct workload_spec){.turns = 1, .samples = 1, .requests = 1000};
     c->trace = option_get(v, "trace");
-    TRY(count(v, "samples", 1, UINT16_MAX, &s->samples, e));
+    TRY(option_count(v, "samples", 1, UINT16_MAX, &s->samples, e));
     if (c->trace) {
         TRY(open_trace(a, v, c, e));
         c->work.samples = s->samples;
@@ -180,13 +150,13 @@ static enum err_code open_work(struct arena *a, const struct option_values *v, s
     c->arrivals = option_get(v, "arrivals");
     TRY(open_made(a, v, c, &made, e));
     s->rate_per_s = made.rate_per_s;
-    TRY(count(v, "requests", 1, WORKLOAD_REQUESTS_MAX, &s->requests, e));
-    TRY(count(v, "concurrency", 1, WORKLOAD_REQUESTS_MAX, &s->concurrency, e));
-    TRY(count(v, "turns", 1, 1 << 16, &s->turns, e));
-    TRY(count(v, "shared-prefix", 1, WORKLOAD_TOKENS_MAX, &s->shared_tokens, e));
-    TRY(count(v, "seed", 0, UINT32_MAX, &seed, e));
-    TRY(seconds(v, "think", &s->think_s, e));
-    TRY(real(v, "rate", 1e-6, 1e6, &s->rate_per_s, e)); /* not a unit */
+    TRY(option_count(v, "requests", 1, WORKLOAD_REQUESTS_MAX, &s->requests, e));
+    TRY(option_count(v, "concurrency", 1, WORKLOAD_REQUESTS_MAX, &s->concurrency, e));
+    TRY(option_count(v, "turns", 1, 1 << 16, &s->turns, e));
+    TRY(option_count(v, "shared-prefix", 1, WORKLOAD_TOKENS_MAX, &s->shared_tokens, e));
+    TRY(option_count(v, "seed", 0, UINT32_MAX, &seed, e));
+    TRY(option_time(v, "think", &s->think_s, e));
+    TRY(option_real(v, "rate", 1e-6, 1e6, &s->rate_per_s, e)); /* not a unit */
     s->seed = (uint64_t)seed;
     if (option_given(v, "think") && s->turns == 1 && s->concurrency == 0)
         return err_set(e, ERR_USAGE,
@@ -232,13 +202,13 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     if (!option_get(v, "model")) return err_set(e, ERR_USAGE, "simulate: which model? -m NAME (ridge list models)");
     if (!option_get(v, "gpu")) return err_set(e, ERR_USAGE, "simulate: which GPUs? -g NAME[:N] (ridge list hardware)");
     TRY(scope_settings(a, option_get(v, "set"), &q->set, &q->set_n, e));
-    TRY(count(v, "tp", 1, 1 << 12, &q->layout.layout.tp, e));
-    TRY(count(v, "pp", 1, 1 << 12, &q->layout.layout.pp, e));
-    TRY(count(v, "ep", 1, 1 << 12, &q->layout.layout.ep, e));
-    TRY(count(v, "attention-dp", 1, 1 << 12, &q->layout.layout.dp, e));
+    TRY(option_count(v, "tp", 1, 1 << 12, &q->layout.layout.tp, e));
+    TRY(option_count(v, "pp", 1, 1 << 12, &q->layout.layout.pp, e));
+    TRY(option_count(v, "ep", 1, 1 << 12, &q->layout.layout.ep, e));
+    TRY(option_count(v, "attention-dp", 1, 1 << 12, &q->layout.layout.dp, e));
     TRY(layout_options_context(v, &q->layout, e));
-    TRY(count(v, "replicas", 1, SIMULATE_REPLICAS_MAX, &q->layout.layout.replicas, e));
-    TRY(count(v, "block-size", 1, 1 << 20, &q->block_tokens, e));
+    TRY(option_count(v, "replicas", 1, SIMULATE_REPLICAS_MAX, &q->layout.layout.replicas, e));
+    TRY(option_count(v, "block-size", 1, 1 << 20, &q->block_tokens, e));
     q->layout.layout.skew = 1;
     if (c->setup.pools.prefill > 0) {
         if (option_given(v, "replicas"))
@@ -349,9 +319,9 @@ static enum err_code open_limits(const struct option_values *v, struct simulate_
     s->max_seqs = engine ? r->max_num_seqs : 256;
     s->max_len_tokens =
         engine && r->max_model_len_tokens > 0 ? r->max_model_len_tokens : c->of.model.max_context_tokens;
-    TRY(count(v, "max-num-seqs", 1, 1 << 20, &s->max_seqs, e));
-    TRY(count(v, "max-num-batched-tokens", 1, WORKLOAD_TOKENS_MAX, &budget, e));
-    TRY(count(v, "max-model-len", 1, WORKLOAD_TOKENS_MAX, &s->max_len_tokens, e));
+    TRY(option_count(v, "max-num-seqs", 1, 1 << 20, &s->max_seqs, e));
+    TRY(option_count(v, "max-num-batched-tokens", 1, WORKLOAD_TOKENS_MAX, &budget, e));
+    TRY(option_count(v, "max-model-len", 1, WORKLOAD_TOKENS_MAX, &s->max_len_tokens, e));
     if (s->max_len_tokens < 1) s->max_len_tokens = WORKLOAD_TOKENS_MAX;
     if (s->budget_tokens > 0 && option_given(v, "max-num-batched-tokens"))
         return err_set(e, ERR_USAGE, "--policy chunked=N and --max-num-batched-tokens say the same");
@@ -386,7 +356,7 @@ static enum err_code open_memory(const struct option_values *v, struct simulate_
     s->memory = memory == 0 ? SIMULATE_PAGED : memory < 3 ? SIMULATE_REGION_MAX : (enum simulate_memory)(memory - 1);
     s->prefix_cache = option_get(v, "prefix-cache") != NULL;
     s->watermark_frac = s->policy == SIMULATE_FCFS ? .01 : 0;
-    return real(v, "watermark", 0, .999, &s->watermark_frac, e);
+    return option_real(v, "watermark", 0, .999, &s->watermark_frac, e);
 }
 
 static enum err_code open_draft(struct simulate_case *c, struct err *e)
@@ -497,7 +467,7 @@ enum err_code simulate_case_open(struct arena *a, const struct option_values *v,
     s->route = (enum simulate_route)route;
     if (s->route == SIMULATE_PREFIX && !s->prefix_cache)
         return err_set(e, ERR_USAGE, "--route prefix looks for cached prefixes: it needs --prefix-cache");
-    TRY(seconds(v, "overhead", &s->overhead_s, e));
+    TRY(option_time(v, "overhead", &s->overhead_s, e));
     s->work = &c->work;
     TRY(open_server(a, c, e));
     s->plan = s->server ? c->server.bound : c->of.mix_plan;

@@ -86,7 +86,7 @@ struct layout_symbols layout_symbols_make(struct sym_ctx *c);
 struct layout layout_whole(const struct layout *l);
 
 /* layout_numbers -- the number of each symbol; experts and experts_per_token as a layer has them (0 none). hop_*: of a
- * stage whose next one is in another node (crosses), or in its own. A token's copies: MODEL.md "Experts in parallel".
+ * stage whose next one is in another node (crosses), or in its own. A token's copies: MODEL.md "Layouts".
  */
 void layout_numbers(const struct layout *l, const struct model *m, bool crosses, double out[LAYOUT_NUMBERS]);
 

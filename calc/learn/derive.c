@@ -66,7 +66,7 @@ static const struct sym *ratio_of(struct sym_ctx *c, const struct quantity_topic
 }
 
 /* Intensity, and what it tends to as the sizes that dwarf the others grow: widths for products with weights, the
- * context for attention (MODEL.md "Limits"). */
+ * context for attention. */
 static enum err_code put_intensity(struct derive_page *p, const struct quantity_topic *t,
                                    const struct quantity_topic *with)
 {

@@ -81,7 +81,7 @@ struct timed {
     const char *half_unit; /* that of flops in 16 bits beside it (outlier columns); NULL none */
 };
 
-/* timed_ops -- times of all operators; their wire_bytes get the number of r (MODEL.md "Collectives"), sent: NULL leaves
+/* timed_ops -- times of all operators; their wire_bytes get the number of r (MODEL.md "all_reduce"), sent: NULL leaves
  * it. hw NULL: no device, own units. *untimed (may be NULL) becomes true where a device has no known peak: times then
  * mean nothing. Errors: ERR_NOMEM. */
 enum err_code timed_ops(struct arena *a, struct sym_ctx *c, const struct rates *r, const struct hw *hw,
