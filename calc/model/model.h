@@ -95,6 +95,10 @@ struct mixer {
     int64_t v_head_dim;        /* width of a value head */
     int64_t window_tokens;     /* keys a query can see, itself included; 0: all */
     bool chunked;              /* those of its own block of window_tokens instead of the last ones */
+    /* Phi-3 small: keys in blocks of so many tokens, of which a head sees the stripe_near last, that of the query
+     * included, and one of every stripe_every before them, which differ from head to head; 0: all. The cache keeps
+     * all. MODEL.md "Stripes of keys". */
+    int64_t stripe_tokens, stripe_near, stripe_every;
     int64_t q_rank;            /* queries are made of a normed product so wide; 0: one matrix */
     int64_t kv_rank, rope_dim; /* latent only */
     bool qkv_bias, o_bias;
