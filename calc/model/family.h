@@ -216,9 +216,12 @@ struct family {
     int64_t act_params;         /* numbers that the nonlinearity of an MLP stores */
     bool inner_norm;            /* of the MLP, before its down product */
     const char *layers_key;     /* the number of layers, whatever other keys say; NULL none */
-    const char *period_key;     /* what the file calls sliding_window_pattern; NULL that */
-    bool pairs;                 /* numbers of experts are lists of two: of tokens of text, of images (read by vary) */
-    bool layer_widths;          /* vary sets the width of the MLP, layer by layer */
+    const char *loops_key;      /* how often the layers run, loops_default when absent; NULL once */
+    int64_t loops_default;
+    bool exit_gate;         /* behind each time: hidden numbers and a bias */
+    const char *period_key; /* what the file calls sliding_window_pattern; NULL that */
+    bool pairs;             /* numbers of experts are lists of two: of tokens of text, of images (read by vary) */
+    bool layer_widths;      /* vary sets the width of the MLP, layer by layer */
     enum bias_rule bias;
     enum window_rule window;
     bool own_types;        /* layer_types is read by vary */
