@@ -407,7 +407,7 @@ static void open_ranks(struct build *b, const struct cost_layout *l)
 static void build_loops_close(struct build *b)
 {
     const int64_t loops = b->m->loops > 1 ? b->m->loops : 1;
-    if (loops > 1) {
+    if (loops > 1 && !b->m->loops_bare) {
         b->borrowed = true;
         b->count = loops - 1;
         build_norms(b, "loop_norm", 1);

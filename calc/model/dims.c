@@ -11,8 +11,8 @@ struct spelling {
 };
 
 static const struct spelling SPELLINGS[DIM_N] = {
-    [DIM_LAYERS] = {"L", {"num_hidden_layers", "n_layer", "n_layers", "num_layers"}},
-    [DIM_HIDDEN] = {"D", {"hidden_size", "n_embd", "n_embed", "d_model"}},
+    [DIM_LAYERS] = {"L", {"num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_transformer_layers"}},
+    [DIM_HIDDEN] = {"D", {"hidden_size", "n_embd", "n_embed", "d_model", "model_dim"}},
     [DIM_FFN] = {"F",
                  {"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "block_ff_dim",
                   "ffn_config.ffn_hidden_size", "mlp_hidden_size", "ff_intermediate_size"}},
@@ -24,7 +24,8 @@ static const struct spelling SPELLINGS[DIM_N] = {
     [DIM_VOCAB] = {"V", {"vocab_size", "padded_vocab_size"}},
     [DIM_POSITIONS] = {NULL,
                        {"max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len",
-                        "max_sequence_length", "model_max_length", "max_seqlen", "max_position_embedding"}},
+                        "max_sequence_length", "model_max_length", "max_seqlen", "max_position_embedding",
+                        "max_context_length"}},
     [DIM_WINDOW] = {"W",
                     {"sliding_window", "sliding_window_size", "attention_chunk_size", "attention_window_size",
                      "window_size"}},

@@ -316,3 +316,13 @@ const struct family_module MODULES_MOLMO[] = {QKV("att_proj"),        {MODULE_O,
                                               {MODULE_UP, "ff_proj"}, {MODULE_DOWN, "ff_out"}, {0}};
 
 const struct family_module MODULES_PLAMO[] = {QKV("mixer.qkv_proj"), {0}};
+
+const struct family_module MODULES_OPENELM[] = {QKV("attn.qkv_proj"),        {MODULE_O, "attn.out_proj"},
+                                                {MODULE_GATE, "ffn.proj_1"}, {MODULE_UP, "ffn.proj_1"},
+                                                {MODULE_DOWN, "ffn.proj_2"}, {0}};
+
+const struct family_module MODULES_ARIA[] = {{MODULE_EXPERT_GATE, "mlp.experts.fc1"},
+                                             {MODULE_EXPERT_UP, "mlp.experts.fc1"},
+                                             {MODULE_EXPERT_DOWN, "mlp.experts.fc2"},
+                                             {MODULE_ROUTER, "mlp.router"},
+                                             {0}};

@@ -315,6 +315,7 @@ enum err_code reader_layers(struct reader *r)
     if (!windowed || !moe || !turns || !k) return err_nomem(r->e);
     if (fam->hybrid != HYBRID_NONE) return reader_hybrid(r);
     if (fam->loops_key) TRY(reader_int(r, fam->loops_key, 1, LOOPS_MAX, fam->loops_default, &m->loops));
+    if (fam->bare_loops_key) TRY(reader_flag(r, &r->text, fam->bare_loops_key, false, &m->loops_bare));
     m->exit_gate = fam->exit_gate;
     TRY(reader_attention(r, &mixer));
     if (fam->parallel_key) TRY(reader_flag(r, &r->text, fam->parallel_key, fam->parallel, &parallel));

@@ -310,9 +310,10 @@ struct model {
     bool foreign_states;   /* the family has recurrent layers as no engine serves them (family.h engine_states) */
     const char *attention; /* "MHA", "GQA", "MQA", "MLA" and windows, for display */
     int64_t hidden, vocab, layers;
-    int64_t loops;  /* times that the layers run one after the other, each time with caches of their own, the final norm
-                     * behind each; 0: once. MODEL.md "Loops" */
-    bool exit_gate; /* behind each a product of one number says whether to go on */
+    int64_t loops; /* times that the layers run one after the other, each time with caches of their own, the final norm
+                    * behind each; 0: once. MODEL.md "Loops" */
+    bool loops_bare;            /* the norm is behind the last time alone */
+    bool exit_gate;             /* behind each a product of one number says whether to go on */
     int64_t position_rows;      /* learned absolute positions; 0: none */
     int64_t position_offset;    /* of those, rows before that of the first token */
     int64_t max_context_tokens; /* 0 unknown */

@@ -57,3 +57,73 @@ enum err_code extend_molmo(struct reader *r)
     TRY(reader_int(r, "embedding_size", 1, INT64_C(1) << 28, r->m->vocab, &r->m->vocab));
     return reader_int(r, "additional_vocab_size", 0, 1 << 20, 128, &r->m->embed_extra_rows); /* class default */
 }
+
+/* A number of a list of one per layer. */
+static enum err_code of_layer(struct reader *r, const char *key, int64_t layer, struct json *out)
+{
+    struct json list;
+    if (!json_get(&r->text, key, &list))
+        return err_set(r->e, ERR_INPUT, "%s: %s is missing: a list of one number per layer", r->text.file, key);
+    if (json_is_array(&list) && json_len(&list) == (size_t)r->m->layers && json_at(&list, (size_t)layer, NULL, out))
+        return ERR_OK;
+    return json_want(&list, "a list of one number per layer", r->e);
+}
+
+/* OpenELM: heads and widths layer by layer. Source: configuration_openelm.py and modeling_openelm.py of
+ * apple/OpenELM-270M. */
+enum err_code attention_openelm(struct reader *r, struct mixer *x)
+{
+    bool normed;
+    x->kind = MIXER_ATTENTION;
+    x->heads = x->kv_heads = 1; /* vary has those of each layer */
+    TRY(reader_dim(r, DIM_HEAD_DIM, 1, -1, &x->head_dim));
+    x->v_head_dim = x->head_dim;
+    TRY(reader_flag(r, &r->text, r->family->qk_norm_key, false, &normed));
+    x->qk_norm = normed ? r->family->qk_norm : QK_NORM_NONE;
+    return ERR_OK;
+}
+
+enum err_code vary_openelm(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct mixer *x = &k->mixer;
+    struct json j;
+    double ratio;
+    int64_t step;
+    bool gated;
+    TRY(of_layer(r, "num_query_heads", layer, &j));
+    TRY(json_int(&j, 1, 1 << 16, &x->heads, r->e));
+    TRY(of_layer(r, "num_kv_heads", layer, &j));
+    TRY(json_int(&j, 1, 1 << 16, &x->kv_heads, r->e));
+    if (x->heads % x->kv_heads != 0) return json_want(&j, "a divisor of the layer's query heads", r->e);
+    TRY(reader_flag(r, &r->text, "ffn_with_glu", true, &gated));
+    if (!gated)
+        return err_set(r->e, ERR_INPUT, "%s: ffn_with_glu is false, which the %s family does not describe",
+                       r->text.file, r->family->name);
+    TRY(of_layer(r, "ffn_multipliers", layer, &j));
+    TRY(json_num(&j, &ratio, r->e));
+    TRY(reader_int(r, "ffn_dim_divisor", 1, 1 << 16, 256, &step)); /* class default */
+    const double width = ratio * (double)r->m->hidden;
+    if (!(width >= 1) || !(width <= 1 << 24)) return json_want(&j, "a multiple of the model's width", r->e);
+    /* the nearest multiple, but no less than nine tenths of it */
+    k->ffn.width = (int64_t)(width + (double)step / 2) / step * step;
+    if (k->ffn.width < step) k->ffn.width = step;
+    if ((double)k->ffn.width < 0.9 * width) k->ffn.width += step;
+    return ERR_OK;
+}
+
+enum err_code extend_openelm(struct reader *r)
+{
+    return reader_flag(r, &r->text, "share_input_output_layers", r->m->tied, &r->m->tied);
+}
+
+/* Sarvam: shared experts may have a width of their own. Source: vLLM, sarvam.py. */
+enum err_code vary_sarvam(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    int64_t shared, width;
+    (void)layer;
+    if (k->ffn.kind != FFN_MOE) return ERR_OK;
+    TRY(reader_dim(r, DIM_SHARED_EXPERTS, 0, 1, &shared));
+    TRY(reader_dim(r, DIM_SHARED_WIDTH, 1, k->ffn.width, &width));
+    k->ffn.shared_width = shared * width;
+    return ERR_OK;
+}
