@@ -403,6 +403,27 @@ static void open_ranks(struct build *b, const struct cost_layout *l)
     b->norm_rows = w.sp ? sym_ceil(b->c, sym_div(b->c, b->rows, b->ly.narrow)) : b->rows;
 }
 
+/* Behind every time that the layers run but the last their norm, behind all of them what says whether to go on. */
+static void build_loops_close(struct build *b)
+{
+    const int64_t loops = b->m->loops > 1 ? b->m->loops : 1;
+    if (loops > 1 && !b->m->loops_bare) {
+        b->borrowed = true;
+        b->count = loops - 1;
+        build_norms(b, "loop_norm", 1);
+        b->borrowed = false;
+        b->count = 1;
+    }
+    if (!b->m->exit_gate) return;
+    build_linear(b, "exit_gate", "[B*T, D] x [D, 1]", WEIGHT_ROUTER, b->rows, b->y->D, INT(1), true);
+    struct cost_op *op = &b->ops->op[b->ops->n - 1];
+    const struct sym *times = INT(loops);
+    op->flops = PROD(times, op->flops);
+    op->vector_flops = PROD(times, op->vector_flops);
+    op->weight_bytes = PROD(times, op->weight_bytes);
+    op->activation_bytes = PROD(times, op->activation_bytes);
+}
+
 /* Weights that an earlier layer owns were read by it already. */
 static void set_needed_weights(struct cost_ops *ops)
 {
@@ -468,6 +489,7 @@ enum err_code cost_build_layout(struct arena *a, struct sym_ctx *c, const struct
     build_streams_close(b);
     build_hyper_close(b);
     build_residuals_close(b);
+    build_loops_close(b);
     if (!m->draft.no_final_norm && m->hyper_rank == 0) build_norms(b, "final_norm", 1);
     if (!m->draft.no_head) build_head(b);
     if (v->fused) fusion_apply(c, v->fused, &ops);

@@ -155,6 +155,10 @@ struct attended build_attended(struct build *b, const struct sym *W, bool chunke
 /* build_selected -- the same of U chosen keys a query; keys are those of choices that differ as much as they can. */
 struct attended build_selected(struct build *b, const struct sym *U);
 
+/* build_striped -- the same of blocks of keys that a head sees in stripes (stripes.c); pairs are those of a head, on
+ * the mean. */
+struct attended build_striped(struct build *b, const struct mixer *x);
+
 /* build_index -- the indexer of a sparse layer, up to the choice of keys. build_head_norm -- a norm of n weights (its
  * bias too, counted by the caller) over `width` elements of each of the pass's tokens. build_cache_write -- `width`
  * elements of each new token into a cache of `bytes` an element, where W tokens stay (NULL: all). build_rope --

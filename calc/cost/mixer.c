@@ -152,8 +152,9 @@ static void build_core(struct build *b, const struct mixer *x, const char *shape
                        const struct sym *v, const struct sym *cached, bool from_cache)
 {
     const bool shared = b->context && from_cache;
-    const struct attended at = shared        ? build_shared(b, true)
-                               : x->top_keys ? build_selected(b, Y->U)
+    const struct attended at = shared            ? build_shared(b, true)
+                               : x->stripe_every ? build_striped(b, x)
+                               : x->top_keys     ? build_selected(b, Y->U)
                                              : build_attended(b, x->window_tokens ? Y->W : NULL, x->chunked);
     const int64_t per_pair = SOFTMAX_FLOPS + (x->position == POSITION_ALIBI ? ALIBI_FLOPS : 0);
     const struct sym *batch = b->many, *own = shared ? PROD(Y->N, b->context) : Y->N, *heads = own;

@@ -11,11 +11,11 @@ struct spelling {
 };
 
 static const struct spelling SPELLINGS[DIM_N] = {
-    [DIM_LAYERS] = {"L", {"num_hidden_layers", "n_layer", "n_layers", "num_layers"}},
-    [DIM_HIDDEN] = {"D", {"hidden_size", "n_embd", "n_embed", "d_model"}},
+    [DIM_LAYERS] = {"L", {"num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_transformer_layers"}},
+    [DIM_HIDDEN] = {"D", {"hidden_size", "n_embd", "n_embed", "d_model", "model_dim"}},
     [DIM_FFN] = {"F",
                  {"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "block_ff_dim",
-                  "ffn_config.ffn_hidden_size", "mlp_hidden_size"}},
+                  "ffn_config.ffn_hidden_size", "mlp_hidden_size", "ff_intermediate_size"}},
     [DIM_HEADS] = {"N", {"num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads"}},
     [DIM_KV_HEADS] = {"K",
                       {"num_key_value_heads", "n_head_kv", "num_kv_heads", "n_kv_heads", "multi_query_group_num",
@@ -24,8 +24,11 @@ static const struct spelling SPELLINGS[DIM_N] = {
     [DIM_VOCAB] = {"V", {"vocab_size", "padded_vocab_size"}},
     [DIM_POSITIONS] = {NULL,
                        {"max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len",
-                        "max_sequence_length", "model_max_length", "max_seqlen", "max_position_embedding"}},
-    [DIM_WINDOW] = {"W", {"sliding_window", "sliding_window_size", "attention_chunk_size", "attention_window_size"}},
+                        "max_sequence_length", "model_max_length", "max_seqlen", "max_position_embedding",
+                        "max_context_length"}},
+    [DIM_WINDOW] = {"W",
+                    {"sliding_window", "sliding_window_size", "attention_chunk_size", "attention_window_size",
+                     "window_size"}},
     [DIM_EXPERTS] = {"E",
                      {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts",
                       "ffn_config.moe_num_experts"}},

@@ -164,7 +164,8 @@ extern const struct family_module MODULES_GPT2[], MODULES_QWEN[], MODULES_OPT[],
     MODULES_PERSIMMON[], MODULES_GPT_NEO[], MODULES_JAIS[], MODULES_AFMOE[], MODULES_GROK[], MODULES_LONGCAT[],
     MODULES_STEP3[], MODULES_FALCON_H1[], MODULES_TELECHAT[], MODULES_LING[], MODULES_ARCTIC[], MODULES_GROK2[],
     MODULES_OLMO_HYBRID[], MODULES_MINIMAX_M3[], MODULES_DEEPSEEK_V4[], MODULES_KIMI[], MODULES_GLM5_NEXT[],
-    MODULES_ZAMBA2[], MODULES_GRIFFIN[], MODULES_RWKV4[];
+    MODULES_ZAMBA2[], MODULES_GRIFFIN[], MODULES_RWKV4[], MODULES_PHI3_SMALL[], MODULES_MOLMO[], MODULES_PLAMO[],
+    MODULES_OPENELM[], MODULES_ARIA[];
 
 struct reader;
 
@@ -175,7 +176,7 @@ struct family_version {
 
 struct family {
     const char *name;
-    const char *types[8];         /* model_type values */
+    const char *types[12];        /* model_type values */
     const char *architectures[4]; /* for files without model_type; of a draft for all */
     bool draft;                   /* a head that drafts for another model: */
     const char *mark;             /* a key that says so whatever the model_type; NULL none. So does that of others: */
@@ -216,6 +217,10 @@ struct family {
     int64_t act_params;         /* numbers that the nonlinearity of an MLP stores */
     bool inner_norm;            /* of the MLP, before its down product */
     const char *layers_key;     /* the number of layers, whatever other keys say; NULL none */
+    const char *loops_key;      /* how often the layers run, loops_default when absent; NULL once */
+    int64_t loops_default;
+    const char *bare_loops_key; /* a flag without which the final norm is behind each time; NULL it is */
+    bool exit_gate;             /* behind each time: hidden numbers and a bias */
     const char *period_key;     /* what the file calls sliding_window_pattern; NULL that */
     bool pairs;                 /* numbers of experts are lists of two: of tokens of text, of images (read by vary) */
     bool layer_widths;          /* vary sets the width of the MLP, layer by layer */

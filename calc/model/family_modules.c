@@ -307,3 +307,22 @@ const struct family_module MODULES_RWKV4[] = {{MODULE_STATE_IN, "attention.recep
                                               {MODULE_DOWN, "feed_forward.value"},
                                               {MODULE_CHANNEL_GATE, "feed_forward.receptance"},
                                               {0}};
+
+const struct family_module MODULES_PHI3_SMALL[] = {QKV("self_attn.query_key_value"), {MODULE_O, "self_attn.dense"},
+                                                   {MODULE_GATE, "mlp.up_proj"},     {MODULE_UP, "mlp.up_proj"},
+                                                   {MODULE_DOWN, "mlp.down_proj"},   {0}};
+
+const struct family_module MODULES_MOLMO[] = {QKV("att_proj"),        {MODULE_O, "attn_out"},  {MODULE_GATE, "ff_proj"},
+                                              {MODULE_UP, "ff_proj"}, {MODULE_DOWN, "ff_out"}, {0}};
+
+const struct family_module MODULES_PLAMO[] = {QKV("mixer.qkv_proj"), {0}};
+
+const struct family_module MODULES_OPENELM[] = {QKV("attn.qkv_proj"),        {MODULE_O, "attn.out_proj"},
+                                                {MODULE_GATE, "ffn.proj_1"}, {MODULE_UP, "ffn.proj_1"},
+                                                {MODULE_DOWN, "ffn.proj_2"}, {0}};
+
+const struct family_module MODULES_ARIA[] = {{MODULE_EXPERT_GATE, "mlp.experts.fc1"},
+                                             {MODULE_EXPERT_UP, "mlp.experts.fc1"},
+                                             {MODULE_EXPERT_DOWN, "mlp.experts.fc2"},
+                                             {MODULE_ROUTER, "mlp.router"},
+                                             {0}};

@@ -5,7 +5,7 @@
 #include "calc/model/reader.h"
 
 /* More different layers than any published model has; blocks that a layer may count as. */
-enum { KINDS_MAX = 128, ORDER_SPARE = 2 };
+enum { KINDS_MAX = 128, ORDER_SPARE = 2, LOOPS_MAX = 64 };
 
 enum err_code reader_biases(struct reader *r, struct mixer *x, struct ffn *f)
 {
@@ -248,14 +248,15 @@ static const char *kind_label(struct arena *a, const struct layer_kind *k)
     const char *ffn = f->kind == FFN_MOE ? "experts" : f->residual_unit ? "residual unit" : "mlp";
     if (x->kind == MIXER_NONE || f->kind == FFN_NONE)
         return x->kind != MIXER_NONE ? mixer : f->kind != FFN_NONE ? ffn : "nothing";
-    const char *local = !x->window_tokens ? "" : x->chunked ? "chunked " : "sliding ";
-    return arena_printf(a, "%s%s %s %s", local, mixer, k->parallel ? "|" : "+", ffn);
+    const char *local = x->stripe_every ? "striped " : !x->window_tokens ? "" : x->chunked ? "chunked " : "sliding ";
+    const char *again = k->borrowed && !k->one_residual ? " again" : "";
+    return arena_printf(a, "%s%s%s %s %s", local, mixer, again, k->parallel ? "|" : "+", ffn);
 }
 
 enum err_code reader_count_kind(struct arena *a, struct model *m, int64_t layer, const struct layer_kind *k,
                                 struct err *e)
 {
-    const size_t most = ORDER_SPARE * (size_t)m->layers;
+    const size_t most = ORDER_SPARE * (size_t)m->layers * (size_t)(m->loops > 1 ? m->loops : 1);
     size_t at = 0;
     if (!m->kinds) {
         m->kinds = arena_array(a, KINDS_MAX, sizeof *m->kinds);
@@ -274,6 +275,22 @@ enum err_code reader_count_kind(struct arena *a, struct model *m, int64_t layer,
     }
     m->kinds[at].count++;
     m->order[m->order_n++] = (struct layer_place){layer, at};
+    return ERR_OK;
+}
+
+/* Layers that run again, with the weights that they have and caches of their own. */
+static enum err_code run_again(struct reader *r)
+{
+    struct model *m = r->m;
+    const size_t once = m->order_n;
+    struct layer_kind *k = arena_alloc(r->arena, sizeof *k);
+    if (!k) return err_nomem(r->e);
+    for (int64_t loop = 1; loop < m->loops; loop++)
+        for (size_t i = 0; i < once; i++) {
+            memcpy(k, &m->kinds[m->order[i].kind], sizeof *k);
+            k->borrowed = true;
+            TRY(reader_count_kind(r->arena, m, m->order[i].layer, k, r->e));
+        }
     return ERR_OK;
 }
 
@@ -297,6 +314,9 @@ enum err_code reader_layers(struct reader *r)
     struct layer_kind *k = arena_alloc(r->arena, sizeof *k);
     if (!windowed || !moe || !turns || !k) return err_nomem(r->e);
     if (fam->hybrid != HYBRID_NONE) return reader_hybrid(r);
+    if (fam->loops_key) TRY(reader_int(r, fam->loops_key, 1, LOOPS_MAX, fam->loops_default, &m->loops));
+    if (fam->bare_loops_key) TRY(reader_flag(r, &r->text, fam->bare_loops_key, false, &m->loops_bare));
+    m->exit_gate = fam->exit_gate;
     TRY(reader_attention(r, &mixer));
     if (fam->parallel_key) TRY(reader_flag(r, &r->text, fam->parallel_key, fam->parallel, &parallel));
     TRY(plan_windows(r, windowed, &window));
@@ -322,5 +342,6 @@ enum err_code reader_layers(struct reader *r)
         TRY(fam->further(r, i, k));
         TRY(reader_count_kind(r->arena, m, i, k, r->e));
     }
+    TRY(run_again(r));
     return check_sharing(r);
 }

@@ -91,10 +91,14 @@ enum position_kind { POSITION_ROPE, POSITION_NONE, POSITION_ALIBI };
 struct mixer {
     enum mixer_kind kind;
     int64_t heads, kv_heads;
-    int64_t head_dim;          /* width of a query and key head; latent: the part without rope */
-    int64_t v_head_dim;        /* width of a value head */
-    int64_t window_tokens;     /* keys a query can see, itself included; 0: all */
-    bool chunked;              /* those of its own block of window_tokens instead of the last ones */
+    int64_t head_dim;      /* width of a query and key head; latent: the part without rope */
+    int64_t v_head_dim;    /* width of a value head */
+    int64_t window_tokens; /* keys a query can see, itself included; 0: all */
+    bool chunked;          /* those of its own block of window_tokens instead of the last ones */
+    /* Phi-3 small: keys in blocks of so many tokens, of which a head sees the stripe_near last, that of the query
+     * included, and one of every stripe_every before them, which differ from head to head; 0: all. The cache keeps
+     * all. MODEL.md "Stripes of keys". */
+    int64_t stripe_tokens, stripe_near, stripe_every;
     int64_t q_rank;            /* queries are made of a normed product so wide; 0: one matrix */
     int64_t kv_rank, rope_dim; /* latent only */
     bool qkv_bias, o_bias;
@@ -306,6 +310,10 @@ struct model {
     bool foreign_states;   /* the family has recurrent layers as no engine serves them (family.h engine_states) */
     const char *attention; /* "MHA", "GQA", "MQA", "MLA" and windows, for display */
     int64_t hidden, vocab, layers;
+    int64_t loops; /* times that the layers run one after the other, each time with caches of their own, the final norm
+                    * behind each; 0: once. MODEL.md "Loops" */
+    bool loops_bare;            /* the norm is behind the last time alone */
+    bool exit_gate;             /* behind each a product of one number says whether to go on */
     int64_t position_rows;      /* learned absolute positions; 0: none */
     int64_t position_offset;    /* of those, rows before that of the first token */
     int64_t max_context_tokens; /* 0 unknown */

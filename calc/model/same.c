@@ -79,7 +79,8 @@ static bool same_ends(const struct model *a, const struct model *b)
 bool model_same(const struct model *a, const struct model *b)
 {
     return strcmp(a->family, b->family) == 0 && a->hidden == b->hidden && a->vocab == b->vocab &&
-           a->layers == b->layers && a->max_context_tokens == b->max_context_tokens && a->norm == b->norm &&
+           a->layers == b->layers && a->loops == b->loops && a->loops_bare == b->loops_bare &&
+           a->exit_gate == b->exit_gate && a->max_context_tokens == b->max_context_tokens && a->norm == b->norm &&
            a->per_layer_dim == b->per_layer_dim && a->per_layer_vocab == b->per_layer_vocab &&
            a->streams == b->streams && a->hyper_streams == b->hyper_streams && a->hyper_rounds == b->hyper_rounds &&
            a->residual_group == b->residual_group && a->hyper_identity == b->hyper_identity &&

@@ -158,6 +158,20 @@ static const struct tower TOWERS[] = {
     MOONVIT("kimi_vl", ""),
     MOONVIT("kimi_k25", "vt_"),
 #undef MOONVIT
+    {.name = "Molmo's CLIP",
+     .roots = {"molmo"},
+     .of_class = true,
+     .layers = {"image_num_layers", 23},
+     .width = {"image_emb_dim", 1024 /* not a unit */},
+     .ffn = {"image_mlp_dim", 4096},
+     .patch = {"image_patch_size", 14},
+     .channels = {"image_channels", 3},
+     .qkv_bias = true,
+     .out_bias = true,
+     .mlp_bias = true,
+     .norm_vectors = 2,
+     .frames = 1,
+     .join = towers_join_molmo},
 };
 
 /* Layers: two norms, queries, keys, values and output of the stream's own width, and an MLP. */
@@ -208,6 +222,13 @@ static const struct tower *find(const struct json *root, const struct json *visi
     return NULL;
 }
 
+/* A tower whose sizes are those of its class, whatever the file has; NULL the root's type has none. */
+static const struct tower *find_of_class(const struct json *root)
+{
+    const struct tower *t = find(root, root);
+    return t && t->of_class ? t : NULL;
+}
+
 /* Whether files of this type have a tower even where they do not describe it. */
 static bool has_tower(const struct json *root)
 {
@@ -255,14 +276,17 @@ enum err_code towers_read(struct reader *r)
     *out = (struct model_tower){.params = 0};
     TRY(tower_root(r, &c.root));
     TRY(towers_read_audio(r, &c.root));
-    if (!json_get(&c.root, "vision_config", &c.vision)) {
+    c.row = find_of_class(&c.root);
+    if (c.row) {
+        c.vision = c.root;
+    } else if (!json_get(&c.root, "vision_config", &c.vision)) {
         if (read_flat(r, out)) return note_flat(r);
         if (!has_tower(&c.root)) return ERR_OK;
         out->params = out->whole_params = (double)NAN;
         return reader_note(r, "vision tower not counted: the class has one, and the file has no vision_config");
     }
     if (!json_is_object(&c.vision)) return json_want(&c.vision, "an object", r->e);
-    c.row = find(&c.root, &c.vision);
+    if (!c.row) c.row = find(&c.root, &c.vision);
     if (c.row) TRY(count_tower(&c));
     if (!c.row || c.missing) {
         out->params = out->whole_params = (double)NAN;

@@ -31,6 +31,7 @@ struct tower {
     const char *roots[5]; /* model_type of the whole file */
     const char *encoder;  /* model_type of its vision_config; NULL any */
     bool text_alone;      /* files of that type may be of text alone */
+    bool of_class;        /* its sizes are the class's: files have no part that says them */
     struct size_key layers, width, ffn, patch, channels;
     bool ffn_is_ratio; /* the key says how many times wider than the stream */
     bool gated, qkv_bias, out_bias, mlp_bias, patch_bias;
@@ -63,6 +64,7 @@ enum err_code towers_join_mistral3(struct count *c);
 enum err_code towers_join_llava(struct count *c);
 enum err_code towers_join_mllama(struct count *c);
 enum err_code towers_join_moonvit(struct count *c);
+enum err_code towers_join_molmo(struct count *c);
 
 /* towers_count_mobilenet -- MobileNet-V5 with what joins it to Gemma 3n. */
 enum err_code towers_count_mobilenet(struct count *c);

@@ -210,3 +210,18 @@ enum err_code towers_join_moonvit(struct count *c)
     if (side[0] == side[1]) c->token_pixels = c->patch * side[0];
     return ERR_OK;
 }
+
+/* Molmo: CLIP's rows for the class and 336 pixels on a side, a norm before the layers; features of two of them side by
+ * side, pooled 2 x 2 by an attention to their mean; two vectors for padding; a gated MLP as wide as the decoder's.
+ * Source: vLLM, molmo.py. */
+enum err_code towers_join_molmo(struct count *c)
+{
+    enum { SIDE = 336, LEVELS = 2, POOL = 2 };
+    const int64_t across = SIDE / c->patch, wide = LEVELS * c->width, D = c->r->m->hidden;
+    const int64_t F = c->r->m->kinds[0].ffn.width, rows = across * across + 1;
+    c->whole += (double)((rows + 1 + 2) * c->width + LEVELS * wide);
+    c->split += 3 * towers_linear(wide, c->width, true) + towers_linear(c->width, c->width, true) +
+                2 * towers_linear(c->width, F, false) + towers_linear(F, D, false);
+    c->tokens = (double)(across / POOL * (across / POOL));
+    return ERR_OK;
+}

@@ -80,6 +80,15 @@ enum err_code vary_apertus(struct reader *r, int64_t layer, struct layer_kind *k
 enum err_code vary_axk1(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_laguna(struct reader *r, int64_t layer, struct layer_kind *k);
 
+/* Phi-3 small, Molmo, PLaMo (vary_further.c). */
+enum err_code vary_phi3small(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_plamo(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code extend_molmo(struct reader *r);
+enum err_code attention_openelm(struct reader *r, struct mixer *x);
+enum err_code vary_openelm(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code extend_openelm(struct reader *r);
+enum err_code vary_sarvam(struct reader *r, int64_t layer, struct layer_kind *k);
+
 enum err_code vary_grok2(struct reader *r, int64_t layer, struct layer_kind *k);
 
 /* further_longcat -- the second half of a layer: attention and an MLP. */
