@@ -125,12 +125,14 @@ static enum err_code open_steps(struct planner *p, size_t device, const struct s
         TRY(mix_open(p->arena, d->server->bound, &d->mix, e));
         d->of.clock = (struct speculate_clock){seconds, d};
     } else if (q->server || q->fidelity == PLANNER_CALIBRATED) {
-        const struct calibrated_setup of = {.step = d->of.draft, .source = &p->source[device], .hostless = true};
+        const struct calibrated_setup of = {
+            .step = d->of.draft, .source = &p->source[device], .hostless = true, .memos = PLANNER_MEMOS};
         TRY(calibrated_open(p->arena, &of, &d->calibrated, e));
         d->of.clock = (struct speculate_clock){seconds, d};
     }
     if (d->calibrated && d->of.draft_wide) {
-        const struct calibrated_setup of = {.step = d->of.draft_wide, .source = &p->source[device], .hostless = true};
+        const struct calibrated_setup of = {
+            .step = d->of.draft_wide, .source = &p->source[device], .hostless = true, .memos = PLANNER_MEMOS};
         TRY(calibrated_open(p->arena, &of, &d->calibrated_wide, e));
     }
     return ERR_OK;

@@ -17,9 +17,14 @@ struct planner_draft {
     struct steady_lengths lengths; /* of the request's, drafted */
 };
 
+/* What calibrated times of a clock keep: what a grid or a simulation asks for again soon. There are a hundred clocks,
+ * and all of it is touched when one is opened. */
+enum { PLANNER_MEMOS = 1024 }; /* not a unit */
+
 /* The times of a layout of one copy that mixed steps know: of several stages (planner_stages_fly) floors. */
 struct planner_clock {
-    struct layout layout;
+    struct planner_clock *next;
+    struct layout layout, whole;
     int64_t gamma;               /* 0: no draft */
     struct planner_draft *draft; /* NULL: none */
     struct step *step;
@@ -42,8 +47,7 @@ struct planner_clock {
 struct planner_pair {
     struct step *draft;         /* of any layout; NULL: none */
     struct step *bound, *floor; /* any layout; floor: of the request's fidelity, roofline where it is calibrated */
-    struct planner_clock *clock[64];
-    size_t clocks_n;
+    struct planner_clock *clocks;
 };
 
 struct planner {

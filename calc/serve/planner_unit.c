@@ -93,25 +93,28 @@ bool planner_stages_fly(const struct layout *l)
     return w.pp > 1 && w.dp == 1 && w.dcp == 1 && layout_nodes(&w, w.tp) == 1;
 }
 
+static bool same_ranks(const struct layout *a, const struct layout *b)
+{
+    return a->tp == b->tp && a->ep == b->ep && a->pp == b->pp && a->dp == b->dp && a->dcp == b->dcp &&
+           a->per_node == b->per_node;
+}
+
 enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, const struct layout *l, int64_t gamma,
                                struct planner_clock **out, struct err *e)
 {
     struct planner_pair *x = planner_pair_of(p, device, format);
     const struct planner_device *d = &p->q->device[device];
     struct layout one = *l;
+    const struct layout whole = layout_whole(l);
     one.replicas = 1;
-    for (size_t i = 0; i < x->clocks_n; i++) {
-        const struct layout *have = &x->clock[i]->layout;
-        if (have->tp != l->tp || have->ep != l->ep || layout_whole(have).pp != layout_whole(l).pp ||
-            layout_whole(have).dp != layout_whole(l).dp || layout_whole(have).dcp != layout_whole(l).dcp ||
-            have->per_node != l->per_node || x->clock[i]->gamma != gamma)
-            continue;
-        *out = x->clock[i];
-        return ERR_OK;
-    }
+    for (struct planner_clock *c = x->clocks; c; c = c->next)
+        if (c->gamma == gamma && same_ranks(&c->whole, &whole)) {
+            *out = c;
+            return ERR_OK;
+        }
     struct planner_clock *c = arena_alloc(p->arena, sizeof *c);
     if (!c) return err_nomem(e);
-    *c = (struct planner_clock){.layout = one, .gamma = gamma};
+    *c = (struct planner_clock){.layout = one, .whole = whole, .gamma = gamma};
     struct step_setup setup = {.model = p->q->format[format].model,
                                .hw = d->hw,
                                .layout = one,
@@ -136,11 +139,13 @@ enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, 
         c->overlapped = p->q->overlapped;
         TRY(mix_open(p->arena, c->plan, &c->mix, e));
     } else if (p->q->fidelity == PLANNER_CALIBRATED) {
-        const struct calibrated_setup of = {.step = c->step, .source = &p->source[device], .mix = c->plan};
+        const struct calibrated_setup of = {
+            .step = c->step, .source = &p->source[device], .mix = c->plan, .memos = PLANNER_MEMOS};
         TRY(calibrated_open(p->arena, &of, &c->calibrated, e));
     }
     if (gamma > 0) TRY(planner_draft_open(p, device, &setup, c, e));
-    if (x->clocks_n < sizeof x->clock / sizeof *x->clock) x->clock[x->clocks_n++] = c;
+    c->next = x->clocks;
+    x->clocks = c;
     *out = c;
     return ERR_OK;
 }

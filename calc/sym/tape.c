@@ -4,9 +4,9 @@
 #include "calc/sym/node.h"
 
 /* Points go through in blocks: WIDE ones while they last (1 KiB a register, so a tape's live set stays in the
- * first-level cache), NARROW ones for a short rest. Both are compile-time trip counts over restrict pointers, which is
- * what a compiler needs to vectorise at -O2. */
-enum { WIDE = 128, NARROW = 8, NARROW_REST = 32 };
+ * first-level cache), NARROW ones for a short rest, and PAIRs for one point or two. All are compile-time trip counts
+ * over restrict pointers, which is what a compiler needs to vectorise at -O2. */
+enum { WIDE = 128, NARROW = 8, NARROW_REST = 32, PAIR = 2 };
 
 /* Two statements, so that no compiler contracts them into a fused multiply-add with another rounding. */
 static inline double mul_then_add(double k, double x, double y)
@@ -73,14 +73,17 @@ typedef void tape_loop(double *restrict d, const double *restrict a, const doubl
         (void)k;                                                                                                       \
         for (int i = 0; i < (width); i++) d[i] = value;                                                                \
     }
-#define TAPE_LOOPS(name, reads, value) TAPE_LOOP(name, WIDE, value) TAPE_LOOP(name, NARROW, value)
+#define TAPE_LOOPS(name, reads, value)                                                                                 \
+    TAPE_LOOP(name, WIDE, value) TAPE_LOOP(name, NARROW, value) TAPE_LOOP(name, PAIR, value)
 TAPE_OPS(TAPE_LOOPS)
 
 #define TAPE_WIDE(name, reads, value) name##_WIDE,
 #define TAPE_NARROW(name, reads, value) name##_NARROW,
+#define TAPE_PAIR(name, reads, value) name##_PAIR,
 #define TAPE_READS(name, reads, value) reads,
 static tape_loop *const WIDE_LOOPS[N_OPS] = {TAPE_OPS(TAPE_WIDE)};
 static tape_loop *const NARROW_LOOPS[N_OPS] = {TAPE_OPS(TAPE_NARROW)};
+static tape_loop *const PAIR_LOOPS[N_OPS] = {TAPE_OPS(TAPE_PAIR)};
 static const unsigned char N_READS[N_OPS] = {TAPE_OPS(TAPE_READS)};
 
 /* Slots: inputs, then outputs, then registers. While compiling, values: inputs, then one per instruction. */
@@ -89,12 +92,22 @@ struct ins {
     double k;
 };
 
+/* Where the slots lie while blocks of one width go through: side by side, as a stride of 1 KiB would have those of a
+ * few points share a few lines of the first-level cache. */
+struct slots {
+    size_t width;
+    tape_loop *const *loops;
+    const double **read; /* [slot] */
+    double **write;      /* [slot]; an output that is not wanted has a block of scratch like a register */
+    double *scratch;     /* [slot][width] */
+};
+
+enum slots_of { OF_PAIR, OF_NARROW, OF_WIDE, WIDTHS };
+
 struct sym_tape {
     size_t n_in, n_out, n_registers, n_ins;
     struct ins *ins;
-    const double **read; /* [slot] */
-    double **write;      /* [slot]; an output that is not wanted has a block of scratch like a register */
-    double *scratch;     /* [slot][WIDE] */
+    struct slots slots[WIDTHS];
 };
 
 struct compiler {
@@ -294,6 +307,18 @@ static bool place_registers(const struct compiler *c, struct arena *scratch, siz
     return true;
 }
 
+static bool open_slots(struct arena *a, size_t n, size_t width, tape_loop *const *loops, struct slots *out)
+{
+    *out = (struct slots){.width = width,
+                          .loops = loops,
+                          .read = arena_array(a, n, sizeof *out->read),
+                          .write = arena_array(a, n, sizeof *out->write),
+                          .scratch = arena_array(a, n, width * sizeof *out->scratch)};
+    if (!out->read || !out->write || !out->scratch) return false;
+    for (size_t i = 0; i < n; i++) out->read[i] = out->write[i] = out->scratch + i * width;
+    return true;
+}
+
 static struct sym_tape *tape_make(struct arena *a, const struct compiler *c, size_t n_out, size_t n_registers)
 {
     struct sym_tape *t = arena_alloc(a, sizeof *t);
@@ -301,12 +326,11 @@ static struct sym_tape *tape_make(struct arena *a, const struct compiler *c, siz
     const size_t n_slots = c->n_in + n_out + n_registers;
     *t = (struct sym_tape){.n_in = c->n_in, .n_out = n_out, .n_registers = n_registers, .n_ins = c->n_ins};
     t->ins = arena_array(a, c->n_ins, sizeof *t->ins);
-    t->read = arena_array(a, n_slots, sizeof *t->read);
-    t->write = arena_array(a, n_slots, sizeof *t->write);
-    t->scratch = arena_array(a, n_slots, WIDE * sizeof *t->scratch);
-    if (!t->ins || !t->read || !t->write || !t->scratch) return NULL;
+    if (!t->ins || !open_slots(a, n_slots, PAIR, PAIR_LOOPS, &t->slots[OF_PAIR]) ||
+        !open_slots(a, n_slots, NARROW, NARROW_LOOPS, &t->slots[OF_NARROW]) ||
+        !open_slots(a, n_slots, WIDE, WIDE_LOOPS, &t->slots[OF_WIDE]))
+        return NULL;
     if (c->n_ins) memcpy(t->ins, c->ins, c->n_ins * sizeof *t->ins);
-    for (size_t i = 0; i < n_slots; i++) t->read[i] = t->write[i] = t->scratch + i * WIDE;
     return t;
 }
 
@@ -339,52 +363,52 @@ enum err_code sym_tape_compile(struct arena *a, size_t n_out, const struct sym *
     return code;
 }
 
-static void run(const struct sym_tape *t, tape_loop *const *loops)
+static void run(const struct sym_tape *t, const struct slots *k)
 {
     for (size_t i = 0; i < t->n_ins; i++) {
         const struct ins *x = &t->ins[i];
-        loops[x->op](t->write[x->dst], t->read[x->a], t->read[x->b], x->k);
+        k->loops[x->op](k->write[x->dst], k->read[x->a], k->read[x->b], x->k);
     }
 }
 
 /* points base .. base+width-1, straight from and to the caller's columns */
-static void run_whole(struct sym_tape *t, size_t base, tape_loop *const *loops, const double *const *in,
+static void run_whole(const struct sym_tape *t, size_t base, struct slots *k, const double *const *in,
                       double *const *out)
 {
     for (size_t i = 0; i < t->n_in; i++)
-        if (in[i]) t->read[i] = in[i] + base;
-    for (size_t j = 0; j < t->n_out; j++)
-        if (out[j]) t->read[t->n_in + j] = t->write[t->n_in + j] = out[j] + base;
-    run(t, loops);
+        if (in[i]) k->read[i] = in[i] + base;
+    for (size_t j = t->n_in; j < t->n_in + t->n_out; j++) { /* those not wanted: scratch */
+        double *to = out[j - t->n_in];
+        k->read[j] = k->write[j] = to ? to + base : k->scratch + j * k->width;
+    }
+    run(t, k);
 }
 
 /* the last n < width points, through scratch; the places past them repeat the last point */
-static void run_part(struct sym_tape *t, size_t base, size_t n, size_t width, tape_loop *const *loops,
-                     const double *const *in, double *const *out)
+static void run_part(const struct sym_tape *t, size_t base, size_t n, struct slots *k, const double *const *in,
+                     double *const *out)
 {
     for (size_t i = 0; i < t->n_in; i++) {
-        double *to = t->scratch + i * WIDE;
-        t->read[i] = to;
-        for (size_t p = 0; in[i] && p < width; p++) to[p] = in[i][base + (p < n ? p : n - 1)];
+        double *to = k->scratch + i * k->width;
+        k->read[i] = to;
+        for (size_t p = 0; in[i] && p < k->width; p++) to[p] = in[i][base + (p < n ? p : n - 1)];
     }
-    for (size_t j = t->n_in; j < t->n_in + t->n_out; j++) t->read[j] = t->write[j] = t->scratch + j * WIDE;
-    run(t, loops);
+    for (size_t j = t->n_in; j < t->n_in + t->n_out; j++) k->read[j] = k->write[j] = k->scratch + j * k->width;
+    run(t, k);
     for (size_t j = 0; j < t->n_out; j++)
-        if (out[j]) memcpy(out[j] + base, t->write[t->n_in + j], n * sizeof(double));
+        if (out[j]) memcpy(out[j] + base, k->write[t->n_in + j], n * sizeof(double));
 }
 
 void sym_tape_eval(struct sym_tape *t, size_t n, const double *const *in, double *const *out)
 {
-    for (size_t j = 0; j < t->n_out; j++) /* those not wanted */
-        t->read[t->n_in + j] = t->write[t->n_in + j] = t->scratch + (t->n_in + j) * WIDE;
     size_t base = 0;
-    for (; n - base >= WIDE; base += WIDE) run_whole(t, base, WIDE_LOOPS, in, out);
+    for (; n - base >= WIDE; base += WIDE) run_whole(t, base, &t->slots[OF_WIDE], in, out);
     if (n - base > NARROW_REST) {
-        run_part(t, base, n - base, WIDE, WIDE_LOOPS, in, out);
+        run_part(t, base, n - base, &t->slots[OF_WIDE], in, out);
         return;
     }
-    for (; n - base >= NARROW; base += NARROW) run_whole(t, base, NARROW_LOOPS, in, out);
-    if (n > base) run_part(t, base, n - base, NARROW, NARROW_LOOPS, in, out);
+    for (; n - base >= NARROW; base += NARROW) run_whole(t, base, &t->slots[OF_NARROW], in, out);
+    if (n > base) run_part(t, base, n - base, &t->slots[n - base > PAIR ? OF_NARROW : OF_PAIR], in, out);
 }
 
 size_t sym_tape_length(const struct sym_tape *t) { return t->n_ins; }

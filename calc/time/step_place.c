@@ -67,19 +67,23 @@ static void place_stage(struct placed *p, const struct layout *w, const struct t
     p->stages[p->n++] = 1;
 }
 
+/* But for microbatches, which are of a point. */
 static bool same_layout(const struct layout *a, const struct layout *b)
 {
     return a->tp == b->tp && a->dp == b->dp && a->dcp == b->dcp && a->ep == b->ep && a->pp == b->pp &&
-           a->replicas == b->replicas && a->per_node == b->per_node && a->microbatches == b->microbatches &&
-           a->sp == b->sp && a->context_direct == b->context_direct && a->dispatch == b->dispatch &&
-           !(a->skew < b->skew) && !(a->skew > b->skew);
+           a->replicas == b->replicas && a->per_node == b->per_node && a->sp == b->sp &&
+           a->context_direct == b->context_direct && a->dispatch == b->dispatch && !(a->skew < b->skew) &&
+           !(a->skew > b->skew);
 }
 
 enum err_code step_place(struct placed *p, const struct layout *w, struct err *e)
 {
     struct timed_links links;
     double number[LAYOUT_NUMBERS];
-    if (p->valid && same_layout(w, &p->of)) return ERR_OK;
+    if (p->valid && same_layout(w, &p->of)) {
+        p->of.microbatches = w->microbatches;
+        return ERR_OK;
+    }
     if ((w->dcp > 1) != (layout_whole(&p->setup->layout).dcp > 1))
         return err_set(e, ERR_USAGE, "a step where ranks %s a context serves no other layout",
                        w->dcp > 1 ? "do not share" : "share");
