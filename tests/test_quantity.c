@@ -159,9 +159,10 @@ static void check_step(struct learn *f, enum step_fidelity fidelity, bool course
     assert_int_equal(quantity_topic(s, "prefill", QUANTITY_DECODE, &prefill, &e), whole ? ERR_USAGE : ERR_OK);
     for (size_t k = 0; k < COUNT(POINTS); k++) {
         const double B = (double)POINTS[k].B, S = (double)POINTS[k].S;
+        const double T = f->model.encoder.layers > 0 ? (double)f->model.encoder.source_tokens : S; /* what comes in */
         double v[STEP_VALUES_N], *out[STEP_VALUES_N];
         for (size_t i = 0; i < STEP_VALUES_N; i++) out[i] = &v[i];
-        step_eval(step, 1, &B, &S, &S, NULL, out);
+        step_eval(step, 1, &B, &T, &S, NULL, out);
         const struct {
             const struct quantity_topic *topic;
             size_t at;

@@ -66,6 +66,9 @@ static const struct option OPTIONS[] = {
     ALTERNATIVE(4, "mix", 0, "ITEM,...", NULL,
                 "one step of several: decode=N@CONTEXT sequences, prefill=[Nx]TOKENS[@CACHED] pieces of prompts, as in "
                 "decode=32@1500,prefill=512@1024 or prefill=2x512"),
+    TEXT("source", 0, "N", NULL,
+         "encoder-decoders: tokens that the encoder reads, with --context (default: as many as the file says; with "
+         "--generate the --prompt is the source)"),
     TEXT("chunk", 0, "N", NULL, "prefill in pieces of N tokens, a step each (default: whole prompts)"),
     TEXT("block", 0, "N", NULL,
          "diffusion models: tokens of a block, those before it cached (default: the model's; else whole sequences)"),

@@ -35,6 +35,7 @@ struct estimate_request {
     struct cost_conventions conventions;
     const char *conventions_text; /* those that differ from the defaults */
     int64_t block_tokens;
+    int64_t source_tokens;          /* of an encoder-decoder; 0: the model's */
     int64_t steps, diffusion_block; /* of a diffusion model; 0: the model's */
     bool some_diffuse;              /* those are of the diffusion models among several */
     bool towerless;                 /* image towers are not loaded */
@@ -203,6 +204,10 @@ enum err_code estimate_pages_open(struct arena *a, const struct option_values *v
 /* estimate_engine_limit -- why the engine does not run `batch` sequences of `context` tokens at once; NULL: it does. */
 const char *estimate_engine_limit(const struct estimate_engine *g, int64_t batch, int64_t context);
 
+/* estimate_source_open -- what an encoder-decoder reads, and what of the request is not described of one. Errors:
+ * ERR_USAGE. */
+enum err_code estimate_source_open(struct arena *a, const struct estimate_request *q, struct model *m, struct err *e);
+
 enum err_code estimate_case_open(struct arena *a, const struct estimate_request *q, const char *model, const char *gpu,
                                  struct estimate_case *out, struct err *e);
 
@@ -246,6 +251,8 @@ struct estimate_row {
     double audio_params, audio_bytes, image_tokens, image_token_pixels, audio_tokens; /* tokens: NAN not known */
     double lora_params, lora_bytes, lora_flops_per_token, lora_slot_bytes;
     double passes, tokens_per_pass; /* of a diffusion model; NAN others */
+    int64_t source_tokens;          /* of an encoder-decoder, as all of the next line; unknown for others */
+    double source_bytes;
     double offloaded_bytes, prefill_host_s, decode_host_s;
     double weight_bytes, kv_bytes_per_token, kv_bytes_per_token_full, kv_bytes_per_token_windowed,
         kv_bytes_per_token_index, kv_bytes_per_token_gpu;
@@ -299,8 +306,8 @@ const struct column *estimate_train_columns(size_t *n);
 const struct column *estimate_columns(size_t *n);
 const struct column *estimate_op_columns(size_t *n);
 
-/* estimate_longest -- the longest context that is asked for. */
-int64_t estimate_longest(const struct estimate_request *q);
+/* estimate_longest -- the longest context that is asked for, of the decoder where m has an encoder. */
+int64_t estimate_longest(const struct estimate_request *q, const struct model *m);
 
 /* estimate_points -- how many points one case has. estimate_eval -- points first .. first+n-1 of it, context-major,
  * batch running fastest. Errors: ERR_NOMEM. */

@@ -58,6 +58,43 @@ enum err_code estimate_beside_open(struct arena *a, const struct estimate_reques
     return ERR_OK;
 }
 
+/* What is not described of a model with an encoder. */
+static enum err_code refuse_beside(const struct estimate_request *q, const struct model *m, struct err *e)
+{
+    const char *what = q->simulated              ? "requests to one are not simulated"
+                       : q->mix_text || q->chunk ? "steps that mix its halves are not described (--mix, --chunk)"
+                       : q->drafting.draft       ? "drafts for one are not described (--draft)"
+                       : q->calibrated           ? "no kernels of one are measured (--fidelity calibrated)"
+                       : q->engine               ? "an engine's pool for both its caches is not described"
+                       : q->training.tokens > 0  ? "training one is not described (--train)"
+                       : q->lora.rank > 0 || q->adapters.served.slots > 0 ? "adapters of one are not described"
+                                                                          : NULL;
+    return what ? model_refuse_encoder(m, what, e) : ERR_OK;
+}
+
+enum err_code estimate_source_open(struct arena *a, const struct estimate_request *q, struct model *m, struct err *e)
+{
+    const struct model_encoder *x = &m->encoder;
+    if (x->layers == 0 && q->source_tokens > 0 && q->models_n > 1) return ERR_OK; /* of those that have one */
+    if (q->source_tokens > 0) TRY(model_set_source(m, q->source_tokens, e));
+    if (x->layers == 0) return ERR_OK;
+    TRY(refuse_beside(q, m, e));
+    if (q->source_tokens > 0 && q->averaged)
+        return err_set(e, ERR_USAGE, "--source goes with --context: of %s --prompt is the source", m->name);
+    for (size_t i = 0; i < q->prompt_n; i++) TRY(model_check_source(m, q->prompt[i], e));
+    if (!q->averaged && x->source_tokens == 0)
+        return err_set(e, ERR_USAGE,
+                       "%s: its file does not say how long a source is: --source N, or --prompt N --generate N",
+                       m->name);
+    const char *source = q->averaged ? "a source of --prompt tokens"
+                                     : arena_printf(a, "a source of %lld tokens", (long long)x->source_tokens);
+    m->notes = source ? arena_printf(a, "%s%sits encoder reads %s once; its decoder begins with %lld token%s",
+                                     m->notes ? m->notes : "", m->notes ? "; " : "", source, (long long)x->start_tokens,
+                                     x->start_tokens == 1 ? "" : "s")
+                      : NULL;
+    return m->notes ? ERR_OK : err_nomem(e);
+}
+
 /* Passes that settle no token, and tokens of a block that nobody asked for. */
 static enum err_code check_generated(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
                                      struct err *e)

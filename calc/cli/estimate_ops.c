@@ -87,7 +87,7 @@ enum err_code estimate_ops(struct arena *a, const struct estimate_request *q, co
     struct lists l = {.n = {0}};
     size_t total = 0, at = 0;
     const double M = q->averaged ? estimate_generated(c, point->generate_tokens) : 1;
-    const double S = q->averaged ? (double)point->prompt_tokens + M : (double)point->context;
+    const double S = q->averaged ? (double)(point->context - point->generate_tokens) + M : (double)point->context;
     for (enum step_phase p = 0; p < STEP_PHASES; p++) TRY(phase_ops(a, q, c, point, p, S, M, &l, e));
     if (q->drafting.draft && point->verify_tokens != TABLE_INT_UNKNOWN)
         TRY(drafted_ops(a, c, point, S - (M - 1) / 2, &l, e));

@@ -53,12 +53,17 @@ static void write_model_lines(struct out *o, const struct estimate_case *c)
                       step_kv_bytes_per_token_index(c->step);
     if (c->params.active < c->params.total)
         (void)snprintf(active, sizeof active, " (%s active)", units_format_count(a, c->params.active));
-    put_line(o, 2, "%s parameters%s, %lld layers, %s; weights %s, KV %s", units_format_count(b, c->params.total),
-             active, (long long)m->layers, m->attention, lin->name, c->uncached ? "none" : m->kv.name);
+    char half[32] = "";
+    if (m->encoder.layers > 0) (void)snprintf(half, sizeof half, "%lld+", (long long)m->encoder.layers);
+    put_line(o, 2, "%s parameters%s, %s%lld layers, %s; weights %s, KV %s", units_format_count(b, c->params.total),
+             active, half, (long long)m->layers, m->attention, lin->name, c->uncached ? "none" : m->kv.name);
     char state[UNITS_TEXT_MAX + 32] = "";
     if (c->state_bytes > 0 && !c->uncached)
         (void)snprintf(state, sizeof state, ", state %s per sequence",
                        units_format_bytes(a, step_state_bytes_per_sequence(c->step)));
+    if (m->encoder.layers > 0)
+        (void)snprintf(state, sizeof state, " and %s per token of the source",
+                       units_format_digits(a, step_kv_bytes_per_source_token(c->step)));
     put_line(o, 2, "weights %s, KV %s bytes per token%s, capacity %s (%s)%s",
              units_format_bytes(a, step_weight_bytes(c->step)), units_format_digits(b, c->uncached ? 0 : kv), state,
              units_format_bytes(d, c->capacity_bytes), units_format_bytes_iec(active, c->capacity_bytes),
@@ -204,7 +209,7 @@ void estimate_write_heading(struct out *o, const struct estimate_request *q, con
     if (q->drafting.draft) estimate_drafting_write(o, q, c);
     write_workload_line(o, q);
     if (m->notes) put_line(o, 2, "note: %s", m->notes);
-    const int64_t longest = estimate_longest(q);
+    const int64_t longest = estimate_longest(q, &c->model);
     if (m->max_context_tokens > 0 && longest > m->max_context_tokens)
         put_line(o, 2, "note: context %lld is beyond the %lld that the model's file allows", (long long)longest,
                  (long long)m->max_context_tokens);

@@ -213,6 +213,7 @@ enum err_code estimate_request_parse(struct arena *a, const struct option_values
     if (option_get(v, "block") &&
         units_parse_count(option_get(v, "block"), 1, 1 << 20, &q.diffusion_block, e) != ERR_OK)
         return err_prepend(e, "--block: ");
+    TRY(option_count(v, "source", 1, TOKENS_MAX, &q.source_tokens, e));
     if (option_get(v, "lora") && lora_parse(option_get(v, "lora"), &q.lora, e) != ERR_OK)
         return err_prepend(e, "--lora: ");
     TRY(lora_options_parse(v, q.lora.rank, &q.adapters, e));

@@ -60,6 +60,9 @@ static const struct column COLUMNS[] = {
     ROW(kv_bytes_per_token_full, COUNT, BYTES, 0, "KV/token full", "of those, layers without a window"),
     ROW(kv_bytes_per_token_windowed, COUNT, BYTES, 0, "KV/token win", "of those, layers with a window"),
     ROW(kv_bytes_per_token_index, COUNT, BYTES, 0, "KV/token idx", "of those, keys of indexers (sparse attention)"),
+    ROW(source_tokens, INT, COUNT, 0, "source", "tokens that the encoder of an encoder-decoder reads, once a request"),
+    ROW(source_bytes, COUNT, BYTES, 0, "KV source",
+        "of KV, keys and values of the encoder's output on one GPU: whatever the context"),
     ROW(kv_bytes_per_token_gpu, COUNT, BYTES, 0, "KV/token GPU",
         "one GPU, all layers and indexers, replicated heads included"),
     ROW(state_bytes_per_sequence, COUNT, BYTES, 0, "state/seq", "constant recurrent state of a sequence"),
@@ -302,7 +305,7 @@ static enum err_code check_layout(const struct estimate_request *q, const struct
 /* A what-if's window that no asked context exceeds. */
 static enum err_code note_window(struct arena *a, const struct estimate_request *q, struct model *m, struct err *e)
 {
-    const int64_t longest = estimate_longest(q);
+    const int64_t longest = estimate_longest(q, m);
     int64_t least = INT64_MAX;
     for (size_t i = 0; i < m->kinds_n; i++) {
         const struct mixer *x = &m->kinds[i].mixer;
@@ -319,7 +322,7 @@ static enum err_code note_rows(struct arena *a, const struct estimate_request *q
                                struct err *e)
 {
     const struct model *m = &c->model;
-    const int64_t longest = estimate_longest(q);
+    const int64_t longest = estimate_longest(q, m);
     const char *note;
     c->notes = m->notes;
     for (size_t i = 0; c->calibrated && (note = calibrated_note(c->calibrated, i)) != NULL; i++) {
@@ -353,6 +356,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     TRY(set_formats(q, &c->model, e));
     if (q->diffusion_block && c->model.diffusion) c->model.block_tokens = q->diffusion_block;
     if (q->what_if) TRY(whatif_apply_all(a, &c->model, q->what_if, e));
+    TRY(estimate_source_open(a, q, &c->model, e));
     TRY(note_window(a, q, &c->model, e));
     TRY(lora_options_apply(&q->adapters, &c->model, e));
     if (q->training.tokens > 0) TRY(train_model(q->training.recipe, &c->model, e));
@@ -408,9 +412,9 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     if (q->calibrated) TRY(open_calibrated(a, q, c, e));
     if (q->drafting.draft) TRY(estimate_drafting_open(a, q, &setup, c, e));
     TRY(estimate_note_stored(a, q, c, e));
-    if (model_positions(&c->model) > 0 && estimate_longest(q) > model_positions(&c->model))
+    if (model_positions(&c->model) > 0 && estimate_longest(q, &c->model) > model_positions(&c->model))
         return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", c->model.name,
-                       (long long)estimate_longest(q), (long long)model_positions(&c->model));
+                       (long long)estimate_longest(q, &c->model), (long long)model_positions(&c->model));
     TRY(note_rows(a, q, c, e));
     return q->engine ? estimate_engine_open(a, q, c, e) : ERR_OK;
 }
@@ -424,9 +428,10 @@ static int64_t most(const int64_t *list, size_t n)
     return r;
 }
 
-int64_t estimate_longest(const struct estimate_request *q)
+int64_t estimate_longest(const struct estimate_request *q, const struct model *m)
 {
-    if (q->averaged) return most(q->prompt, q->prompt_n) + most(q->generate, q->generate_n);
+    const int64_t before = m->encoder.layers > 0 ? m->encoder.start_tokens : most(q->prompt, q->prompt_n);
+    if (q->averaged) return before + most(q->generate, q->generate_n);
     return most(q->context, q->context_n);
 }
 
@@ -458,17 +463,19 @@ struct asked {
     int64_t batch, context, prompt, generate;
 };
 
-static struct asked asked_at(const struct estimate_request *q, size_t i)
+static struct asked asked_at(const struct estimate_request *q, const struct model *m, size_t i)
 {
+    const bool encodes = m->encoder.layers > 0; /* the prompt is its source */
     struct asked k = {.batch = q->batch[i % q->batch_n]};
     const size_t at = i / q->batch_n;
     if (q->averaged) {
         k.prompt = q->prompt[at / q->generate_n];
         k.generate = q->generate[at % q->generate_n];
-        k.context = k.prompt + k.generate;
+        k.context = (encodes ? m->encoder.start_tokens : k.prompt) + k.generate;
     } else {
         k.prompt = k.context = q->context[at];
         k.generate = TABLE_INT_UNKNOWN;
+        if (encodes) k.prompt = m->encoder.source_tokens;
     }
     return k;
 }
@@ -512,6 +519,8 @@ static void fill_constant(const struct estimate_request *q, const struct estimat
     const double replicated = split ? step_kv_bytes_per_token(c->step) : unknown;
     *r = (struct estimate_row){
         .engine_starts = unknown,
+        .source_tokens = TABLE_INT_UNKNOWN,
+        .source_bytes = unknown,
         .prefill_host_s = unknown,
         .decode_host_s = unknown,
         .lora_slot_bytes = split ? step_adapter_bytes(c->step) : unknown,
@@ -645,6 +654,10 @@ static void fill_point(const struct estimate_request *q, const struct estimate_c
     r->tokens_per_pass = c->model.diffusion ? estimate_tokens_per_pass(c, k->generate) : (double)NAN;
     r->kv_bytes = v[STEP_kv_bytes];
     r->kv_allocated_bytes = v[STEP_kv_allocated_bytes];
+    if (c->model.encoder.layers > 0) {
+        r->source_tokens = k->prompt;
+        r->source_bytes = (double)(k->batch * k->prompt) * step_kv_bytes_per_source_token(c->step);
+    }
     r->state_bytes = v[STEP_state_bytes];
     r->activation_bytes = v[STEP_activation_bytes];
     r->memory_bytes = v[STEP_memory_bytes];
@@ -717,7 +730,7 @@ static void fill_unsplit(const struct estimate_request *q, const struct estimate
 {
     const double unknown = (double)NAN;
     for (size_t i = 0; i < n; i++) {
-        const struct asked k = asked_at(q, first + i);
+        const struct asked k = asked_at(q, &c->model, first + i);
         struct estimate_row *r = &rows[i];
         fill_constant(q, c, r);
         r->batch = k.batch;
@@ -748,11 +761,11 @@ enum err_code estimate_eval(struct arena *a, const struct estimate_request *q, c
     double *B = block, *T = block + n, *S = block + 2 * n, *M = block + 3 * n;
     for (size_t v = 0; v < STEP_VALUES_N; v++) column[v] = block + (4 + v) * n;
     for (size_t i = 0; i < n; i++) {
-        const struct asked k = asked_at(q, first + i);
+        const struct asked k = asked_at(q, &c->model, first + i);
         B[i] = (double)k.batch;
         T[i] = (double)k.prompt;
         M[i] = q->averaged ? estimate_generated(c, k.generate) : 1;
-        S[i] = q->averaged ? T[i] + M[i] : (double)k.context;
+        S[i] = q->averaged ? (double)(k.context - k.generate) + M[i] : (double)k.context;
     }
     step_eval(c->step, n, B, T, S, M, column);
     fill_constant(q, c, &constant);
@@ -763,7 +776,7 @@ enum err_code estimate_eval(struct arena *a, const struct estimate_request *q, c
             constant.kv_bytes_per_token_index = constant.kv_bytes_per_token_gpu = 0;
     struct drafted drafted = {.of = {.context = 0}};
     for (size_t i = 0; i < n; i++) {
-        const struct asked k = asked_at(q, first + i);
+        const struct asked k = asked_at(q, &c->model, first + i);
         double v[STEP_VALUES_N];
         for (size_t j = 0; j < STEP_VALUES_N; j++) v[j] = column[j][i];
         if (q->chunk) estimate_chunked(q, c, B[i], T[i], S[i], M[i], v);

@@ -330,6 +330,7 @@ static enum err_code open_formats(struct arena *a, const struct option_values *v
     TRY(lora_options_apply(&c->adapters, &first, e));
     if (first.diffusion) return err_set(e, ERR_USAGE, "%s: diffusion models are not planned", first.name);
     if (first.bidirectional) return err_set(e, ERR_USAGE, "%s: it does not generate, so there is no TPOT", first.name);
+    TRY(model_refuse_encoder(&first, "services of one are not planned", e));
     c->model = first.name;
     c->max_context_tokens = model_positions(&first) > 0 ? model_positions(&first) : first.max_context_tokens;
     const bool wide = !first.weights_unknown && model_linear_format(&first)->bits == 16;

@@ -146,7 +146,7 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     const struct model_setting *set;
     size_t n;
     struct lora_request adapters;
-    int64_t block = 0, steps = 0;
+    int64_t block = 0, steps = 0, source = 0;
     const char *name = option_get(v, "model");
     TRY(scope_settings(a, option_get(v, "set"), &set, &n, e));
     if (!name) {
@@ -164,6 +164,10 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     TRY(option_count(v, "block", 1, 1 << 20, &block, e));
     TRY(option_count(v, "steps", 1, 1 << 20, &steps, e));
     TRY(model_set_blocks(&s->model, block, steps, e));
+    TRY(option_count(v, "source", 1, 1 << 30, &source, e));
+    if (source > 0) TRY(model_set_source(&s->model, source, e));
+    if (s->model.encoder.layers > 0 && s->model.encoder.source_tokens == 0)
+        return err_set(e, ERR_USAGE, "%s: its file does not say how long a source is: --source N", s->model.name);
     if (option_get(v, "what-if")) TRY(whatif_apply_all(a, &s->model, option_get(v, "what-if"), e));
     TRY(lora_options_parse(v, 0, &adapters, e));
     TRY(lora_options_apply(&adapters, &s->model, e));

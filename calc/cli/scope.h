@@ -33,6 +33,8 @@
         SCOPE_TEXT("kv", 0, "FORMAT", NULL, "number format of the cache"), LORA_OPTIONS,                               \
         SCOPE_TEXT("block", 0, "N", NULL, "diffusion models: tokens of a block, those before it cached"),              \
         SCOPE_TEXT("steps", 0, "N", NULL, "diffusion models: passes that settle a block (default: one a token)"),      \
+        SCOPE_TEXT("source", 0, "N", NULL,                                                                             \
+                   "encoder-decoders: tokens that the encoder has read (default: the file's)"),                        \
         SCOPE_TEXT("gpu", 'g', "NAME[:N]", NULL, "put in the rates of a device; without it they are symbols"),         \
         THIS_CPU_STORE, SCOPE_TEXT("tp", 0, "N", NULL, "GPUs that share the model (default: all of -g)"),              \
         SCOPE_TEXT("layer", 0, "N", NULL, "which kind of layer, from 1, where a model has several")

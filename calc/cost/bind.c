@@ -146,6 +146,7 @@ static void bind_model(struct sym_ctx *c, const struct cost_symbols *y, const st
     const struct sym *const width[WEIGHT_CLASSES] = {y->b_embed,  y->b_head,   y->b_mixer, y->b_ffn,
                                                      y->b_expert, y->b_router, y->b_other};
     put(c, v, y->L, m->layers);
+    if (y->X != y->T && m->encoder.source_tokens > 0) put(c, v, y->X, m->encoder.source_tokens);
     put(c, v, y->D, m->hidden);
     put_sym(v, y->V, rows_over(c, m->vocab, r->t));
     put(c, v, y->P, m->position_rows);
@@ -431,7 +432,7 @@ static const struct sym *state_bytes(struct sym_ctx *c, const struct cost_symbol
 
 /* What one layer of a kind keeps on one rank; one that has no cache or state of its own nothing. */
 struct kept {
-    const struct sym *token, *index, *state;
+    const struct sym *token, *index, *state, *source; /* source: of a token of the encoder's output */
 };
 
 static struct kept kind_cache(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
@@ -439,8 +440,8 @@ static struct kept kind_cache(struct sym_ctx *c, const struct cost_symbols *y, c
 {
     const struct mixer *x = &k->mixer;
     const struct sym *zero = sym_int(c, 0);
-    struct kept q = {zero, zero, zero};
-    if (x->kind == MIXER_NONE || x->shares_kv || x->images) return q;
+    struct kept q = {zero, zero, zero, zero};
+    if (x->kind == MIXER_NONE || x->shares_kv || x->images || k->encodes) return q;
     q.state = state_bytes(c, y, m, k, r);
     if (k->engram_rows > 0 && m->engram_taps > 1) /* inputs of the convolution behind a table of n-grams */
         q.state =
@@ -450,6 +451,10 @@ static struct kept kind_cache(struct sym_ctx *c, const struct cost_symbols *y, c
     if (!caches(x)) return q;
     const struct sym *kv = x->kind == MIXER_LATENT ? zero : kv_over(c, x, r->t);
     q.token = cached_bytes(c, &m->kv, cached_elems(c, x, kv), cached_heads(c, x, kv));
+    if (x->of_source) {
+        q.source = q.token;
+        q.token = zero;
+    }
     if (x->pool_borrowed) return q;
     if (x->index_heads > 0) q.index = index_bytes(c, m, x);
     if (x->index_pool_tokens > 0) { /* keys and gates of a pool that is open, or keys alone */
@@ -491,7 +496,9 @@ enum err_code cost_stage_cache(struct sym_ctx *c, const struct cost_symbols *y, 
                                struct cost_stage_cache *out, struct err *e)
 {
     const struct sym *zero = sym_int(c, 0);
-    struct cost_stage_cache q = {zero, zero, zero, zero, zero};
+    struct cost_stage_cache q = {zero, zero, zero, zero, zero, zero};
+    const bool known = y->X != y->T && m->encoder.source_tokens > 0;
+    const struct sym *source = known ? sym_int(c, m->encoder.source_tokens) : y->X;
     if (!l->free) TRY(layout_check(m, &l->layout, e));
     const struct ranks r = ranks_of(c, y, l);
     for (size_t i = 0; i < m->kinds_n; i++) {
@@ -506,6 +513,8 @@ enum err_code cost_stage_cache(struct sym_ctx *c, const struct cost_symbols *y, 
         *sum = sym_add(c, *sum, shared ? sym_div(c, token, r.context) : token);
         q.per_sequence = sym_add(c, q.per_sequence, sym_mul(c, token, tokens));
         q.per_sequence = sym_add(c, q.per_sequence, sym_mul(c, index, y->S));
+        q.per_sequence = SYM_SUM(c, q.per_sequence, SYM_PROD(c, n, k.source, source));
+        q.per_source_token = sym_add(c, q.per_source_token, sym_mul(c, n, k.source));
         q.per_token_index = sym_add(c, q.per_token_index, index);
         q.state_per_sequence = sym_add(c, q.state_per_sequence, sym_mul(c, n, k.state));
     }
@@ -524,6 +533,7 @@ enum err_code cost_cache(struct sym_ctx *c, const struct cost_symbols *y, const 
     if (!sym_constant(q.per_token_full, &r.bytes_per_token_full) ||
         !sym_constant(q.per_token_windowed, &r.bytes_per_token_windowed) ||
         !sym_constant(q.per_token_index, &r.bytes_per_token_index) ||
+        !sym_constant(q.per_source_token, &r.bytes_per_source_token) ||
         !sym_constant(q.state_per_sequence, &r.state_bytes_per_sequence))
         return err_set(e, ERR_RANGE, "a cache has no size");
     *out = r;

@@ -131,6 +131,14 @@ void build_stacked(struct build *b, const char *name, const char *shape, enum we
     build_adapted(b, name, rows, in, n, out);
 }
 
+void build_bias(struct build *b, const struct sym *n)
+{
+    struct cost_op *op = &b->ops->op[b->ops->n - 1];
+    build_vector(b, op, n, false);
+    op->vector_flops = SUM(op->vector_flops, PROD(op->rows, n));
+    op->weight_bytes = SUM(op->weight_bytes, op->tensor[op->tensors_n - 1].bytes);
+}
+
 void build_linear(struct build *b, const char *name, const char *shape, enum weight_class class, const struct sym *rows,
                   const struct sym *in, const struct sym *out, bool bias)
 {
@@ -231,6 +239,16 @@ void build_residual(struct build *b, const char *name)
     op->activation_bytes = PROD(INT(3), b->norm_rows, Y->D, Y->b_act);
 }
 
+void build_positions(struct build *b, const char *name, const char *shape, const struct sym *rows)
+{
+    struct cost_op *op = build_op(b, OP_POSITIONS, name, shape);
+    op->tensor[op->tensors_n++] =
+        (struct cost_tensor){.class = WEIGHT_EMBED, .elems = PROD(rows, Y->D), .bytes = PROD(rows, Y->D, Y->b_embed)};
+    op->weight_bytes = PROD(b->rows, Y->D, Y->b_embed);
+    op->vector_flops = PROD(b->rows, Y->D);
+    op->activation_bytes = PROD(INT(2), b->rows, Y->D, Y->b_act);
+}
+
 static void build_embedding(struct build *b)
 {
     if (b->m->draft.no_embedding) return;
@@ -240,14 +258,7 @@ static void build_embedding(struct build *b)
     op->tensor[0].shared = b->m->draft.embed_borrowed;
     op->weight_bytes = b->v->embed_full_table ? op->tensor[0].bytes : PROD(b->rows, Y->D, Y->b_embed);
     op->activation_bytes = PROD(b->rows, Y->D, Y->b_act);
-    if (b->m->position_rows > 0) {
-        op = build_op(b, OP_POSITIONS, "positions", "[B*T] rows of [P, D]");
-        op->tensor[op->tensors_n++] = (struct cost_tensor){
-            .class = WEIGHT_EMBED, .elems = PROD(Y->P, Y->D), .bytes = PROD(Y->P, Y->D, Y->b_embed)};
-        op->weight_bytes = PROD(b->rows, Y->D, Y->b_embed);
-        op->vector_flops = PROD(b->rows, Y->D);
-        op->activation_bytes = PROD(INT(2), b->rows, Y->D, Y->b_act);
-    }
+    if (b->m->position_rows > 0) build_positions(b, "positions", "[B*T] rows of [P, D]", Y->P);
     build_all_reduce(b, "embed_all_reduce");
     build_adapted_embedding(b);
     if (b->m->embed_norm) build_norms(b, "embed_norm", 1);
@@ -351,16 +362,37 @@ static void build_layer(struct build *b, const struct layer_kind *k)
 }
 
 /* A layer that needs an image: without one its weights are held and nothing of it runs. Two gates scale its blocks. */
-static void hold_back(struct build *b, size_t from)
+static void hold_images(struct build *b, size_t from)
+{
+    build_vector(b, build_op(b, OP_SCALE, "image_gates", "[B*T, D]"), INT(2), false);
+    build_hold(b, from);
+}
+
+void build_hold(struct build *b, size_t from)
 {
     const struct sym *zero = INT(0);
-    struct cost_op *op = build_op(b, OP_SCALE, "image_gates", "[B*T, D]");
-    build_vector(b, op, INT(2), false);
     for (size_t i = from; i < b->ops->n; i++) {
-        op = &b->ops->op[i];
-        op->flops = op->vector_flops = op->weight_bytes = op->kv_bytes = op->kv_needed_bytes = op->held_bytes =
-            op->state_bytes = op->state_needed_bytes = op->activation_bytes = op->wire_bytes = op->fabric_bytes = zero;
+        struct cost_op *op = &b->ops->op[i];
+        op->flops = op->half_flops = op->vector_flops = op->weight_bytes = op->kv_bytes = op->kv_needed_bytes =
+            op->held_bytes = op->state_bytes = op->state_needed_bytes = op->activation_bytes = op->wire_bytes =
+                op->fabric_bytes = zero;
     }
+}
+
+/* The layers of kind i. */
+static void build_kind(struct build *b, size_t i)
+{
+    const struct layer_kind *k = &b->m->kinds[i];
+    const size_t from = b->ops->n;
+    struct build_source s;
+    b->kind_index = (int)i;
+    b->count = k->count;
+    if (k->encodes) build_source_enter(b, &s);
+    build_layer(b, k);
+    if (k->encodes) build_source_leave(b, &s);
+    if (k->mixer.images) hold_images(b, from);
+    b->kind_index = -1;
+    b->count = 1;
 }
 
 /* The stream (or streams) to the next stage: each rank sends its part of the tokens, and they are put together there.
@@ -461,6 +493,7 @@ enum err_code cost_build_layout(struct arena *a, struct sym_ctx *c, const struct
                           .pass = pass,
                           .kind_index = -1,
                           .count = 1,
+                          .both_ways = m->bidirectional,
                           .ops = &ops,
                           .ops_cap = cap,
                           .many = pass->sums ? sym_int(c, 1) : pass->B,
@@ -475,15 +508,11 @@ enum err_code cost_build_layout(struct arena *a, struct sym_ctx *c, const struct
     build_layer_inputs(b);
     build_streams_open(b);
     build_hyper_open(b);
+    build_source_open(b);
     for (size_t i = 0; i < m->kinds_n; i++) {
-        b->kind_index = (int)i;
-        b->count = m->kinds[i].count;
-        const size_t from = ops.n;
-        build_layer(b, &m->kinds[i]);
-        if (m->kinds[i].mixer.images) hold_back(b, from);
+        build_kind(b, i);
+        if (m->kinds[i].encodes && (i + 1 == m->kinds_n || !m->kinds[i + 1].encodes)) build_source_close(b);
     }
-    b->kind_index = -1;
-    b->count = 1;
     build_send(b);
     const size_t closing = ops.n;
     build_streams_close(b);

@@ -25,8 +25,9 @@ struct build {
     const struct cost_layout *layout;
     int kind_index;
     int64_t count;
-    bool borrowed; /* tensors belong to an earlier layer */
-    bool parallel; /* in a layer whose blocks are summed before one reduction */
+    bool both_ways; /* tokens see each other */
+    bool borrowed;  /* tensors belong to an earlier layer */
+    bool parallel;  /* in a layer whose blocks are summed before one reduction */
     struct cost_ops *ops;
     size_t ops_cap;
 };
@@ -107,6 +108,40 @@ void build_adapted_experts(struct build *b, const char *beside, const struct ada
 void build_adapted_embedding(struct build *b);
 void build_adapted_head(struct build *b, const struct sym *rows);
 
+/* attended: per sequence and pass, (query, key) pairs that are computed, key positions that are read, and those that no
+ * fusion avoids. MODEL.md "Pairs and keys". */
+struct attended {
+    const struct sym *pairs, *keys, *needed;
+};
+
+/* Encoder-decoders (source.c); nothing for other models. build_source_open -- what is before the encoder's layers,
+ * build_source_close -- what is behind them. build_source_enter -- the layers that follow are the encoder's: of X
+ * tokens that see each other, without a cache; build_source_leave puts back what was, and holds them in a pass that
+ * does not encode. build_source_attention -- attention to the encoder's output. build_hold -- operators from `from` on
+ * are of another pass: their tensors are held, and nothing of them runs. */
+struct build_source {
+    struct cost_pass pass;
+    struct build was;
+    size_t from;
+};
+void build_source_open(struct build *b);
+void build_source_close(struct build *b);
+void build_source_enter(struct build *b, struct build_source *s);
+void build_source_leave(struct build *b, const struct build_source *s);
+void build_source_attention(struct build *b, const struct mixer *x);
+void build_hold(struct build *b, size_t from);
+
+/* build_positions -- a stored row of positions added to each of the pass's tokens. */
+void build_positions(struct build *b, const char *name, const char *shape, const struct sym *rows);
+
+/* build_bias -- a bias of n elements of the last operator's output. */
+void build_bias(struct build *b, const struct sym *n);
+
+/* build_attends -- attention of N queries of width qk against keys and values held as `cached` elements a token, `at`
+ * of them; from_cache, or made by this pass. */
+void build_attends(struct build *b, const struct mixer *x, const char *shape, const struct attended *at,
+                   const struct sym *cached, bool from_cache);
+
 /* build_index_parts -- parts in which tp ranks share the heads of an indexer: as many as divide both numbers, in
  * DeepSeek-V4 and MiniMax-M3; 1 where each has all of them (DeepSeek-V3.2), and where there are none. */
 int64_t build_index_parts(const struct mixer *x, int64_t tp);
@@ -146,11 +181,7 @@ void build_mixer_experts(struct build *b, const char *name, const char *shape, c
                          const struct sym *out);
 void build_mixer_combine(struct build *b);
 
-/* attended: per sequence and pass, (query, key) pairs that are computed, key positions that are read, and those that no
- * fusion avoids; W NULL without a window, a block of it when chunked. MODEL.md "Pairs and keys". */
-struct attended {
-    const struct sym *pairs, *keys, *needed;
-};
+/* build_attended -- W NULL without a window, a block of it when chunked. */
 struct attended build_attended(struct build *b, const struct sym *W, bool chunked);
 /* build_selected -- the same of U chosen keys a query; keys are those of choices that differ as much as they can. */
 struct attended build_selected(struct build *b, const struct sym *U);

@@ -24,6 +24,7 @@
     X(S, "S", "tokens attended to, the new ones included")                                                             \
     X(T, "T", "query tokens per sequence in the pass")                                                                 \
     X(M, "M", "consecutive decode steps averaged over, the last at context S")                                         \
+    X(X, "X", "tokens of the source that an encoder has read")                                                         \
     X(L, "L", "layers")                                                                                                \
     X(D, "D", "model width")                                                                                           \
     X(F, "F", "MLP hidden width (dense, or of one routed expert)")                                                     \
@@ -211,6 +212,7 @@ struct cost_pass {
     const struct sym *M;    /* NULL: one pass; else the mean of decode steps of T over M tokens, the last at S */
     bool absorbed;          /* MLA: attend in the latent space */
     bool uncached;          /* no cache: keys and values of all S tokens are made in the pass, T = S */
+    bool encodes;           /* the encoder reads the source, and keys and values of its output are made, in this pass */
     bool all_logits;        /* of every position, and a token drawn for each: a denoising or a verifying pass */
     struct cost_sums *sums; /* NULL; else the pass is a part of a mixed one (mixed.h): T and S are of one sequence, */
     const struct sym *rows; /* and all its sequences give `rows` tokens of the `step_rows` and `step_sequences` */
@@ -322,10 +324,11 @@ bool cost_index_is_fp8(const struct mixer *x);
 /* Cache of one sequence on one rank, bound: bytes at context S (windows cut, indexers included), bytes per token of
  * keys and values that grow with context and within the window only, and of indexers' keys, which grow. An engine that
  * gives every layer full length charges the sum of all. Layers that share the cache of another have none. The state of
- * recurrent layers (matrices, and columns of the short convolutions) is beside it and does not grow. */
+ * recurrent layers (matrices, and columns of the short convolutions) is beside it and does not grow. Keys and values of
+ * an encoder's output are as many as the source has tokens, X, whatever S. */
 struct cost_cache {
-    const struct sym *bytes_per_sequence; /* in S and b_kv's number */
-    double bytes_per_token_full, bytes_per_token_windowed, bytes_per_token_index;
+    const struct sym *bytes_per_sequence; /* in S, of an encoder-decoder X too, and b_kv's number */
+    double bytes_per_token_full, bytes_per_token_windowed, bytes_per_token_index, bytes_per_source_token;
     double state_bytes_per_sequence;
 };
 enum err_code cost_cache(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int64_t tp,
@@ -342,7 +345,8 @@ enum err_code cost_kind_cache(struct arena *a, const struct model *m, const stru
 
 /* cost_stage_cache -- the same of one rank of a layout and a stage, as expressions. */
 struct cost_stage_cache {
-    const struct sym *per_sequence, *per_token_full, *per_token_windowed, *per_token_index, *state_per_sequence;
+    const struct sym *per_sequence, *per_token_full, *per_token_windowed, *per_token_index, *per_source_token,
+        *state_per_sequence;
 };
 enum err_code cost_stage_cache(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
                                const struct cost_layout *l, const struct cost_stage *stage,

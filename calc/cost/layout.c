@@ -222,7 +222,8 @@ static enum err_code check_kind(const struct layer_kind *k, const struct layout 
 bool layout_shares_context(const struct mixer *x)
 {
     const bool latent = x->kind == MIXER_LATENT && !x->one_vector;
-    return (x->kind == MIXER_ATTENTION || latent) && !x->images && x->window_tokens == 0 && x->pool_tokens == 0;
+    return (x->kind == MIXER_ATTENTION || latent) && !x->images && !x->of_source && x->window_tokens == 0 &&
+           x->pool_tokens == 0;
 }
 
 /* What keeps the cache of a layer whole although it would be split; NULL: nothing. */
@@ -353,6 +354,11 @@ enum err_code layout_check(const struct model *m, const struct layout *l, struct
     for (size_t i = 0; i < m->kinds_n && group > 1; i++)
         if (m->kinds[i].mixer.routed_queries)
             return err_set(e, ERR_USAGE, "%s: how queries made by experts are split over ranks is not known", m->name);
+    if (w.pp > 1 || w.dcp > 1 || w.sp)
+        TRY(model_refuse_encoder(m,
+                                 "its ranks split every layer (TP): stages, shared contexts and split norms are not "
+                                 "described",
+                                 e));
     if (!experts && (w.ep > 1 || w.dp > 1))
         return err_set(e, ERR_USAGE, "there are no experts for %s to be over: copies do what is left",
                        w.ep > 1 ? "expert parallelism" : "attention groups");

@@ -72,7 +72,7 @@ static struct attended attended_both(struct build *b)
 static struct attended attended_of(struct build *b, const struct sym *W, bool chunked)
 {
     const struct sym *S = b->pass->S, *T = b->pass->T, *M = b->pass->M;
-    if (b->m->bidirectional) return attended_both(b);
+    if (b->both_ways) return attended_both(b);
     if (chunked) return attended_chunked(b, W);
     if (M) { /* decode steps with contexts S-M+1 .. S */
         const struct sym *mean = W ? sym_div(b->c, sum_min(b, S, M, W), M) : SUM(S, HALF(SUM(INT(1), NEG(M))));
@@ -114,8 +114,16 @@ struct attended build_selected(struct build *b, const struct sym *U)
 }
 
 /* Elementwise flops of a softmax per score: max, -, exp, +, /. Of ALiBi: slope times distance, added. Of a sigmoid
- * gate: neg, exp, +, /, times. Of a norm without a weight: x*x, +, *rstd. */
-enum { SOFTMAX_FLOPS = 5, GATE_FLOPS = 5, ALIBI_FLOPS = 2, ROPE_FLOPS = 3, HEAD_NORM_FLOPS = 4, PLAIN_NORM_FLOPS = 3 };
+ * gate: neg, exp, +, /, times. Of a norm without a weight: x*x, +, *rstd. Of a stored bias: added. */
+enum {
+    SOFTMAX_FLOPS = 5,
+    GATE_FLOPS = 5,
+    ALIBI_FLOPS = 2,
+    RELATIVE_FLOPS = 1,
+    ROPE_FLOPS = 3,
+    HEAD_NORM_FLOPS = 4,
+    PLAIN_NORM_FLOPS = 3
+};
 
 void build_cache_write(struct build *b, const char *name, const struct sym *width, const struct sym *bytes,
                        const struct sym *W)
@@ -147,34 +155,54 @@ void build_head_norm(struct build *b, const char *name, const char *shape, int64
     if (!b->v->norms_uncounted) op->weight_bytes = op->tensor[0].bytes;
 }
 
-/* Attention of N queries of width qk against keys and values held as `cached` elements per token. */
-static void build_core(struct build *b, const struct mixer *x, const char *shape, const struct sym *qk,
-                       const struct sym *v, const struct sym *cached, bool from_cache)
+/* What N queries of width qk do with the pairs and keys of `at`, whatever made them. */
+static void build_pairs(struct build *b, const struct mixer *x, const char *shape, const struct attended *at,
+                        const struct sym *qk, const struct sym *v, const struct sym *cached, bool from_cache)
 {
     const bool shared = b->context && from_cache;
-    const struct attended at = shared            ? build_shared(b, true)
-                               : x->stripe_every ? build_striped(b, x)
-                               : x->top_keys     ? build_selected(b, Y->U)
-                                             : build_attended(b, x->window_tokens ? Y->W : NULL, x->chunked);
-    const int64_t per_pair = SOFTMAX_FLOPS + (x->position == POSITION_ALIBI ? ALIBI_FLOPS : 0);
+    const int64_t per_pair = SOFTMAX_FLOPS + (x->position == POSITION_ALIBI ? ALIBI_FLOPS : 0) +
+                             (x->position == POSITION_RELATIVE ? RELATIVE_FLOPS : 0);
     const struct sym *batch = b->many, *own = shared ? PROD(Y->N, b->context) : Y->N, *heads = own;
     if (x->kind == MIXER_LATENT && v == Y->C && b->v->head_multiple > 0) /* absorbed: blocks of heads */
         heads = PROD(INT(b->v->head_multiple), sym_ceil(b->c, sym_div(b->c, own, INT(b->v->head_multiple))));
     struct cost_op *op = build_op(b, OP_ATTENTION, "attention", shape);
     build_apart(b);
-    op->flops = PROD(INT(2), batch, heads, SUM(qk, v), at.pairs);
-    op->vector_flops = PROD(INT(per_pair), batch, heads, at.pairs);
+    op->flops = PROD(INT(2), batch, heads, SUM(qk, v), at->pairs);
+    op->vector_flops = PROD(INT(per_pair), batch, heads, at->pairs);
     op->activation_bytes = PROD(b->part_rows, own, SUM(qk, v), Y->b_act);
     if (from_cache) {
-        op->kv_bytes = PROD(batch, at.keys, cached, Y->b_kv);
-        op->kv_needed_bytes = PROD(batch, at.needed, cached, Y->b_kv);
+        op->kv_bytes = PROD(batch, at->keys, cached, Y->b_kv);
+        op->kv_needed_bytes = PROD(batch, at->needed, cached, Y->b_kv);
     } else {
-        op->activation_bytes = SUM(op->activation_bytes, PROD(batch, at.keys, cached, Y->b_act));
+        op->activation_bytes = SUM(op->activation_bytes, PROD(batch, at->keys, cached, Y->b_act));
     }
     if (x->sinks) {
         build_vector(b, op, Y->N, false);
         op->weight_bytes = op->tensor[0].bytes;
     }
+    if (x->bias_rows > 0) {
+        build_vector(b, op, PROD(INT(x->bias_rows), Y->N), false);
+        struct cost_tensor *table = &op->tensor[op->tensors_n - 1];
+        table->shared = table->shared || x->bias_shared;
+        op->weight_bytes = SUM(op->weight_bytes, table->bytes);
+    }
+}
+
+void build_attends(struct build *b, const struct mixer *x, const char *shape, const struct attended *at,
+                   const struct sym *cached, bool from_cache)
+{
+    build_pairs(b, x, shape, at, Y->H, Y->Hv, cached, from_cache);
+}
+
+/* Attention of N queries of width qk against keys and values held as `cached` elements per token. */
+static void build_core(struct build *b, const struct mixer *x, const char *shape, const struct sym *qk,
+                       const struct sym *v, const struct sym *cached, bool from_cache)
+{
+    const struct attended at = b->context && from_cache ? build_shared(b, true)
+                               : x->stripe_every        ? build_striped(b, x)
+                               : x->top_keys            ? build_selected(b, Y->U)
+                                                        : build_attended(b, x->window_tokens ? Y->W : NULL, x->chunked);
+    build_pairs(b, x, shape, &at, qk, v, cached, from_cache);
 }
 
 enum { SUM_BYTES = 4 };
@@ -240,7 +268,8 @@ static void build_qkv(struct build *b, const struct mixer *x)
     } else {
         build_stacked(b, "qkv_proj",
                       x->output_gate ? "[B*T, D] x [D, 2*N*H + K*(H+Hv)]" : "[B*T, D] x [D, N*H + K*(H+Hv)]",
-                      WEIGHT_MIXER, b->rows, in, 3, all, x->qkv_bias);
+                      WEIGHT_MIXER, b->rows, in, 3, all, x->qkv_bias && !x->k_unbiased);
+        if (x->qkv_bias && x->k_unbiased) build_bias(b, SUM(q, v));
     }
     if (x->adapter_rank > 0) build_adapters(b, in, all);
     if (x->recurrence.conv_taps > 0) build_conv(b, x, build_conv_channels(b, x), 0, 1);
@@ -316,6 +345,10 @@ static void build_gqa(struct build *b, const struct mixer *x)
     const struct sym *kv = PROD(Y->K, SUM(Y->H, Y->Hv));
     if (x->routed_queries) {
         build_routed(b, x);
+        return;
+    }
+    if (x->of_source) {
+        build_source_attention(b, x);
         return;
     }
     build_qkv(b, x);

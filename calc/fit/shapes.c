@@ -328,6 +328,7 @@ enum err_code shapes_of_model(struct arena *a, const struct model *m, const stru
     const struct call_point where = {prefill ? 1 : at->batch, prefill ? at->tokens : 1,
                                      prefill ? at->tokens : at->context};
     struct step *step;
+    TRY(model_refuse_encoder(m, "shapes of its kernels are not listed", e));
     TRY(step_compile(a, &setup, &step, e));
     const struct step_pass pass = step_pass_of(step, at->phase);
     const struct maker maker = {&pass, hw, &where};

@@ -198,14 +198,18 @@ static enum err_code build_pass(const struct quantity_scope *s, const struct top
     const bool whole = passes_whole(s), denoises = s->model && s->model->diffusion;
     const struct sym *const tokens[] = {
         [QUANTITY_ANY] = whole ? s->y.S : s->y.T, [QUANTITY_PREFILL] = s->y.S, [QUANTITY_DECODE] = quantity_tokens(s)};
+    const struct sym *starts = NULL; /* an encoder-decoder's prompt is its source, and the decoder begins so */
+    if (phase == QUANTITY_PREFILL && s->model && s->model->encoder.layers > 0)
+        starts = sym_int(s->c, s->model->encoder.start_tokens);
     const struct cost_pass pass = {.name = t->name,
                                    .B = t->extent == PREFILL && !s->prefill_together ? sym_int(s->c, 1) : s->y.B,
-                                   .S = s->y.S,
+                                   .S = starts ? starts : s->y.S,
+                                   .encodes = phase != QUANTITY_DECODE,
                                    .absorbed =
                                        !whole && (phase == QUANTITY_DECODE || (t->extent == OPERATORS && t->latent)),
                                    .uncached = whole,
                                    .all_logits = whole || (phase == QUANTITY_DECODE && (s->tokens || denoises)),
-                                   .T = tokens[phase]};
+                                   .T = starts ? starts : tokens[phase]};
     TRY(cost_build(s->arena, s->c, &s->y, p->model, &v, &pass, s->tp, &p->ops, e));
     return bind_pass(s, t, p, e);
 }

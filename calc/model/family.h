@@ -214,6 +214,8 @@ struct family {
     int64_t ffn_divisor;        /* the file's width is this many times the true one; 0 means 1 */
     bool v_head_by_width;       /* class default of v_head_dim of latent attention: hidden / heads */
     bool plain_shared;          /* a block that layers share has no low-rank products of theirs, and no rope */
+    bool post_norm;             /* encoder-decoder: norms behind blocks, none at the end of either half */
+    bool bias_tables;           /* encoder-decoder: every layer has its table of biases by distance, not the first */
     int64_t act_params;         /* numbers that the nonlinearity of an MLP stores */
     bool inner_norm;            /* of the MLP, before its down product */
     const char *layers_key;     /* the number of layers, whatever other keys say; NULL none */
@@ -268,7 +270,7 @@ struct family {
 
 /* Rows by kind: a file each, closed by a row without a name. */
 extern const struct family FAMILIES_DENSE[], FAMILIES_LAYER_NORM[], FAMILIES_EXPERTS[], FAMILIES_RECURRENT[],
-    FAMILIES_DRAFTS[];
+    FAMILIES_DRAFTS[], FAMILIES_ENCODERS[];
 
 const struct family *family_at(size_t i);                        /* the i-th of all; NULL behind the last */
 const struct family *family_named(const char *name);             /* by its row's name; NULL unknown */

@@ -168,7 +168,7 @@ enum err_code reader_refuse_foreign(struct reader *r)
     for (size_t i = 0; i < 4; i++) {
         bool on;
         TRY(reader_flag(r, i < 2 ? &r->text : r->root, CROSSED[i % 2], false, &on));
-        if (on)
+        if (on && !reads(r->family, CROSSED[i % 2], 0))
             return err_set(r->e, ERR_INPUT,
                            "%s: %s is true, which means cross attention: the %s family does not describe that",
                            r->text.file, CROSSED[i % 2], r->family->name);

@@ -244,19 +244,22 @@ static const char *kind_label(struct arena *a, const struct layer_kind *k)
         : x->one_vector           ? "attention"
         : x->kind == MIXER_LATENT ? "latent attention"
         : x->shares_kv            ? "attention to shared KV"
+        : x->of_source            ? "attention to the source"
                                   : "attention";
     const char *ffn = f->kind == FFN_MOE ? "experts" : f->residual_unit ? "residual unit" : "mlp";
     if (x->kind == MIXER_NONE || f->kind == FFN_NONE)
         return x->kind != MIXER_NONE ? mixer : f->kind != FFN_NONE ? ffn : "nothing";
     const char *local = x->stripe_every ? "striped " : !x->window_tokens ? "" : x->chunked ? "chunked " : "sliding ";
     const char *again = k->borrowed && !k->one_residual ? " again" : "";
-    return arena_printf(a, "%s%s%s %s %s", local, mixer, again, k->parallel ? "|" : "+", ffn);
+    return arena_printf(a, "%s%s%s%s %s %s", k->encodes ? "encoder: " : "", local, mixer, again,
+                        k->parallel ? "|" : "+", ffn);
 }
 
 enum err_code reader_count_kind(struct arena *a, struct model *m, int64_t layer, const struct layer_kind *k,
                                 struct err *e)
 {
-    const size_t most = ORDER_SPARE * (size_t)m->layers * (size_t)(m->loops > 1 ? m->loops : 1);
+    const size_t most =
+        ORDER_SPARE * (size_t)m->layers * (size_t)(m->loops > 1 ? m->loops : 1) + (size_t)m->encoder.layers;
     size_t at = 0;
     if (!m->kinds) {
         m->kinds = arena_array(a, KINDS_MAX, sizeof *m->kinds);

@@ -462,7 +462,21 @@ static const char *const READ_KEYS[] = {"tie_word_embeddings",
                                         "zero_expert_type",
                                         "attn_layer_period",
                                         "attn_layer_offset",
-                                        "attention_hidden_size"};
+                                        "attention_hidden_size",
+                                        "encoder_layers",
+                                        "decoder_layers",
+                                        "encoder_ffn_dim",
+                                        "decoder_ffn_dim",
+                                        "encoder_attention_heads",
+                                        "decoder_attention_heads",
+                                        "max_source_positions",
+                                        "max_target_positions",
+                                        "num_mel_bins",
+                                        "num_decoder_layers",
+                                        "feed_forward_proj",
+                                        "d_kv",
+                                        "d_ff",
+                                        "relative_attention_num_buckets"};
 
 enum { READ_KEYS_N = sizeof READ_KEYS / sizeof READ_KEYS[0], KEYS_MAX = READ_KEYS_N + 8 * DIM_N };
 

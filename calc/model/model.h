@@ -3,7 +3,9 @@
  * A model is an embedding, `layers` decoder layers of few distinct kinds, a final norm and an output head. A layer kind
  * is a token mixer (attention, latent attention, a recurrence, or none) and a feed-forward block, with norms around
  * them. Kinds are evaluated once and counted. All sizes are those of the whole model; a tensor-parallel rank is derived
- * in calc/cost.
+ * in calc/cost. An encoder-decoder has an encoder beside that, whose layers are kinds of their own, before those of the
+ * decoder; a decoder's layer is then two blocks, attention to its own tokens and, with the MLP, to the encoder's
+ * output.
  */
 #ifndef RIDGE_MODEL_MODEL_H
 #define RIDGE_MODEL_MODEL_H
@@ -82,9 +84,10 @@ struct recurrence {
  * one norm over all heads together; or statistics alone. */
 enum qk_norm { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_EACH, QK_NORM_WIDE, QK_NORM_PLAIN };
 
-/* How a layer knows positions: rotation of queries and keys, not at all (or by a learned table, see position_rows), or
- * a linear bias on every score (ALiBi, arXiv 2108.12409). */
-enum position_kind { POSITION_ROPE, POSITION_NONE, POSITION_ALIBI };
+/* How a layer knows positions: rotation of queries and keys, not at all (or by a learned table, see position_rows), a
+ * linear bias on every score (ALiBi, arXiv 2108.12409), or one that a table has for a head and a distance (T5, arXiv
+ * 1910.10683). */
+enum position_kind { POSITION_ROPE, POSITION_NONE, POSITION_ALIBI, POSITION_RELATIVE };
 
 /* Token mixer of one layer. Attention: q (heads*head_dim), k and v (kv_heads*...), o. Latent (MLA, arXiv 2405.04434):
  * q through q_rank (0: one matrix), k and v through a cached latent of kv_rank plus rope_dim shared rope elements. */
@@ -140,6 +143,10 @@ struct mixer {
     bool doubled_input;  /* reads the residual stream beside the embedding: 2*hidden wide */
     bool features_kv;    /* a target's features become keys and values too, by the same weights, and these are kept */
     bool images;         /* keys and values are those of an image: without one the layer is skipped, its weights held */
+    bool of_source;      /* keys and values are those of the encoder's output: made once a request, as many as it has */
+    bool k_unbiased;     /* qkv_bias is of queries and values alone */
+    int64_t bias_rows;   /* POSITION_RELATIVE: distances that the table tells apart */
+    bool bias_shared;    /* ... and it is that of an earlier layer */
     int64_t adapter_rank;         /* low-rank products of its own beside q, k and v, which other layers share; 0 none */
     struct recurrence recurrence; /* of attention: the short convolution of q, k and v alone */
 };
@@ -234,6 +241,7 @@ struct layer_kind {
     struct mixer mixer;
     struct ffn ffn;
     int64_t norms; /* norms of width `hidden` in a layer */
+    bool encodes;  /* of the encoder: runs once a request, over the source, whose tokens all see each other */
     bool borrowed; /* its weights are those of the kind before it, adapters and out_proj apart */
     int64_t mixer_gate_rank, ffn_gate_rank; /* what the norm before a block makes is gated by a low-rank product of it,
                                              * through a nonlinearity and a sigmoid (A.X K2); 0: plain */
@@ -270,6 +278,20 @@ struct model_tower {
     double params, whole_params;
     double tokens;        /* that an image (or each tile of it), or 30 seconds of sound, becomes; 0 not known */
     int64_t token_pixels; /* images keep their size: side of the square of pixels that becomes one token; 0 */
+};
+
+/* The encoder of an encoder-decoder, as wide as its decoder: it reads a source once, and layers of the decoder attend
+ * to its output (MODEL.md "Encoder-decoders"). */
+struct model_encoder {
+    int64_t layers;          /* 0: none */
+    int64_t source_tokens;   /* that it reads (of sound: after the stem); 0: the file does not say */
+    int64_t position_rows;   /* of a stored table of positions; 0: none */
+    int64_t position_offset; /* of those, rows before that of the first token */
+    int64_t bands;           /* of sound, that the convolutions of its stem read; 0: tokens, by the decoder's table */
+    int64_t stem_taps, stem_stride; /* of those convolutions; the second takes every so many-th place */
+    bool embed_norm;                /* behind the table or the stem */
+    bool final_norm;
+    int64_t start_tokens; /* that the decoder has before it generates */
 };
 
 /* What a model has in place of a decoder's ends. A classifier has a head of so many labels, an encoder of text none. A
@@ -345,6 +367,7 @@ struct model {
     int64_t engram_taps, engram_spacing;
     int64_t embed_extra_rows;        /* of the input embedding, beyond the vocabulary */
     struct model_tower tower, audio; /* of images, of sound */
+    struct model_encoder encoder;
     struct model_draft draft;
     struct model_mtp mtp;
     struct model_adapters adapters;
@@ -410,6 +433,13 @@ int64_t model_positions(const struct model *m);
  * Errors: ERR_USAGE another model, passes without a block, or more of them than a block has tokens. */
 bool model_passes_whole(const struct model *m);
 enum err_code model_set_blocks(struct model *m, int64_t tokens, int64_t passes, struct err *e);
+
+/* model_set_source -- an encoder reads so many tokens. Errors: ERR_USAGE no encoder, or fewer stored positions.
+ * model_check_source -- the same without setting it. model_refuse_encoder -- what is not described of an
+ * encoder-decoder: "MODEL has an encoder, and WHAT". Errors: ERR_USAGE it has one. */
+enum err_code model_set_source(struct model *m, int64_t tokens, struct err *e);
+enum err_code model_check_source(const struct model *m, int64_t tokens, struct err *e);
+enum err_code model_refuse_encoder(const struct model *m, const char *what, struct err *e);
 
 /* model_same -- whether two descriptions cost the same, whatever their names, notes and sources: sizes, layers and
  * their order, formats of what there is. */

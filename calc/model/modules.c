@@ -171,7 +171,7 @@ bool module_covers(const struct family *f, const struct layer_kind *k)
 {
     const struct mixer *x = &k->mixer;
     const struct recurrence *p = &x->recurrence;
-    if (x->index_mean || ((k->ffn.channel_mix || k->ffn.channel_bare) && p->block != RECURRENT_WKV)) return false;
+    if (k->encodes || x->of_source || x->index_mean || ((k->ffn.channel_mix || k->ffn.channel_bare) && p->block != RECURRENT_WKV)) return false;
     for (enum module u = MODULE_DECAY_DOWN; u <= MODULE_BLOCK_OUT; u++)
         if (module_present(k, u) && !is_named(f, u)) return false;
     if (x->kind != MIXER_RECURRENT)

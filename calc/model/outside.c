@@ -4,7 +4,7 @@
 #include <string.h>
 
 #define ENCODER "an encoder, and ridge describes decoders of language models"
-#define BOTH "an encoder and decoder, and ridge describes decoders of language models alone"
+#define BOTH "an encoder and decoder of a kind that ridge does not describe (ridge list families has those it does)"
 
 #define AROUND(part)                                                                                                   \
     "a model around a language model, which its " part                                                                 \
@@ -34,19 +34,18 @@ static const struct {
     {"vit", ENCODER},
     {"wav2vec2", ENCODER},
     {"xlm-roberta", ENCODER},
-    {"bart", BOTH},
-    {"blenderbot", BOTH},
-    {"m2m_100", BOTH},
-    {"marian", BOTH},
-    {"mbart", BOTH},
-    {"mt5", BOTH},
-    {"pegasus", BOTH},
+    {"bigbird_pegasus", BOTH},
+    {"fsmt", BOTH},
+    {"led", BOTH},
+    {"longt5", BOTH},
+    {"moonshine", BOTH},
+    {"nllb-moe", BOTH},
+    {"prophetnet", BOTH},
     {"seamless_m4t", BOTH},
-    {"t5", BOTH},
+    {"speech_to_text", BOTH},
+    {"switch_transformers", BOTH},
     {"t5gemma", BOTH},
     {"t5gemma2", BOTH},
-    {"umt5", BOTH},
-    {"whisper", BOTH},
     {"aya_vision", AROUND("text_config")},
     {"cohere2_vision", AROUND("text_config")},
     {"deepseek_vl_v2", AROUND("language_config")},

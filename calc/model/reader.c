@@ -203,6 +203,13 @@ static enum err_code read_task(struct reader *r, const char *name, enum task tas
     char clean[64];
     int64_t labels = 2;
     text_clean(clean, sizeof clean, name, strlen(name));
+    if (m->encoder.layers > 0 && !(task == TASK_HEADLESS && m->tied))
+        return err_set(r->e, ERR_INPUT, "%s: architectures says %s, which has %s: not described of encoder-decoders",
+                       r->root->file, clean, task == TASK_HEADLESS ? "no output head" : "another head");
+    if (m->encoder.layers > 0) { /* published so, and served with the head that they are tied to */
+        const char *text = arena_printf(r->arena, "%s has no output head: counted with the embedding as one", clean);
+        return text ? reader_note(r, text) : err_nomem(r->e);
+    }
     if (task == TASK_REWARDS)
         return err_set(r->e, ERR_INPUT,
                        "%s: architectures says %s, whose head has no shape that all such classes share: refused, not "
@@ -238,6 +245,12 @@ static enum err_code read_architecture(struct reader *r)
     if (r->family->draft || r->alias || r->text.obj != r->root->obj) return ERR_OK;
     if (!json_get(r->root, "architectures", &list) || !json_at(&list, 0, NULL, &first)) return ERR_OK;
     TRY(json_str(&first, &name, r->e));
+    const size_t len = strlen(name), half = sizeof "EncoderModel" - 1;
+    if (r->m->encoder.layers > 0 && len > half && strcmp(name + len - half, "EncoderModel") == 0)
+        return err_set(r->e, ERR_INPUT,
+                       "%s: architectures says %s, an encoder alone: ridge describes models that "
+                       "generate",
+                       list.file, text_clean(clean, sizeof clean, name, len));
     const struct family *usual = lists(r->family, name) ? r->family : family_find_architecture(name);
     const struct family *f = usual ? usual : family_of_task(r, name, &task);
     text_clean(clean, sizeof clean, name, strlen(name));

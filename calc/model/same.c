@@ -16,9 +16,9 @@ static bool same_formats(const struct layer_kind *a, const struct layer_kind *b)
 bool model_same_layer(const struct layer_kind *a, const struct layer_kind *b)
 {
     return memcmp(&a->mixer, &b->mixer, sizeof a->mixer) == 0 && memcmp(&a->ffn, &b->ffn, sizeof a->ffn) == 0 &&
-           a->norms == b->norms && a->borrowed == b->borrowed && a->mixer_gate_rank == b->mixer_gate_rank &&
-           a->ffn_gate_rank == b->ffn_gate_rank && a->engram_rows == b->engram_rows &&
-           a->one_residual == b->one_residual && a->parallel == b->parallel;
+           a->norms == b->norms && a->encodes == b->encodes && a->borrowed == b->borrowed &&
+           a->mixer_gate_rank == b->mixer_gate_rank && a->ffn_gate_rank == b->ffn_gate_rank &&
+           a->engram_rows == b->engram_rows && a->one_residual == b->one_residual && a->parallel == b->parallel;
 }
 
 static bool same_kinds(const struct layer_kind *a, const struct layer_kind *b, size_t n)
@@ -76,10 +76,18 @@ static bool same_ends(const struct model *a, const struct model *b)
            same_number(a->audio.params, b->audio.params) && same_number(a->audio.whole_params, b->audio.whole_params);
 }
 
+static bool same_encoder(const struct model_encoder *a, const struct model_encoder *b)
+{
+    return a->layers == b->layers && a->source_tokens == b->source_tokens && a->position_rows == b->position_rows &&
+           a->position_offset == b->position_offset && a->bands == b->bands && a->stem_taps == b->stem_taps &&
+           a->stem_stride == b->stem_stride && a->embed_norm == b->embed_norm && a->final_norm == b->final_norm &&
+           a->start_tokens == b->start_tokens;
+}
+
 bool model_same(const struct model *a, const struct model *b)
 {
-    return strcmp(a->family, b->family) == 0 && a->hidden == b->hidden && a->vocab == b->vocab &&
-           a->layers == b->layers && a->loops == b->loops && a->loops_bare == b->loops_bare &&
+    return same_encoder(&a->encoder, &b->encoder) && strcmp(a->family, b->family) == 0 && a->hidden == b->hidden &&
+           a->vocab == b->vocab && a->layers == b->layers && a->loops == b->loops && a->loops_bare == b->loops_bare &&
            a->exit_gate == b->exit_gate && a->max_context_tokens == b->max_context_tokens && a->norm == b->norm &&
            a->per_layer_dim == b->per_layer_dim && a->per_layer_vocab == b->per_layer_vocab &&
            a->streams == b->streams && a->hyper_streams == b->hyper_streams && a->hyper_rounds == b->hyper_rounds &&

@@ -105,4 +105,9 @@ enum err_code extend_rwkv(struct reader *r);
 enum err_code extend_gemma3n(struct reader *r);
 enum err_code extend_gemma4(struct reader *r);
 
+/* structure_* -- sizes and layers of encoder-decoders (encoders.c). */
+enum err_code structure_t5(struct reader *r);
+enum err_code structure_bart(struct reader *r);
+enum err_code structure_whisper(struct reader *r);
+
 #endif

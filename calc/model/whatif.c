@@ -357,6 +357,8 @@ enum err_code whatif_apply(struct arena *a, struct model *m, const char *text, s
     TRY(read_change(a, text, &c, &row, e));
     struct model next = *m;
     c.m = &next;
+    if (row->extent == WHATIF_LAYERS && m->encoder.layers > 0)
+        return change_refuse(&c, "it has an encoder, and which of its halves would change is not described");
     for (size_t i = 0; i < m->kinds_n && row->extent == WHATIF_LAYERS; i++)
         if (m->kinds[i].mixer.one_vector)
             return change_refuse(&c, "keys are the values, and entries stand for several tokens: what it would make of "

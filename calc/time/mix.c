@@ -231,6 +231,7 @@ enum err_code mix_compile(struct arena *a, const struct step_setup *setup, struc
     const struct model *m = setup->model;
     if (m->weights_unknown)
         return err_set(e, ERR_INPUT, "%s: %s; state the format with --weights", m->source, m->weights_unknown);
+    TRY(model_refuse_encoder(m, "steps that mix its halves are not described", e));
     struct mix_plan *p = arena_alloc(a, sizeof *p);
     if (!p) return err_nomem(e);
     *p = (struct mix_plan){.setup = *setup, .c = sym_open(a)};

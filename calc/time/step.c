@@ -66,6 +66,8 @@ static enum err_code build_phase(struct arena *a, struct step *s, enum step_phas
     if (which == STEP_PREFILL) {
         if (!u->prefill_together) pass.B = one;
         pass.uncached = u->uncached;
+        if (u->model->encoder.layers > 0) pass.T = pass.S = sym_int(c, u->model->encoder.start_tokens);
+        pass.encodes = true;
     } else if (u->uncached) {
         pass.T = pass.S = s->y.S;
         pass.uncached = true;
@@ -158,7 +160,9 @@ static void total_memory(struct step *s, const struct sym **out)
     struct sym_ctx *c = s->c;
     const struct step_setup *u = &s->setup;
     const struct sym *zero = sym_int(c, 0);
-    const struct sym *prompt = u->prefill_together ? sym_mul(c, s->y.B, s->y.T) : s->y.T;
+    const int64_t start = u->model->encoder.layers > 0 ? u->model->encoder.start_tokens : 0;
+    const struct sym *one = sym_add(c, s->y.T, sym_int(c, start)); /* beside an encoder's output the decoder's stream */
+    const struct sym *prompt = u->prefill_together ? sym_mul(c, s->y.B, one) : one;
     const struct sym *passed = u->verify ? s->y.T : sym_int(c, u->pass_tokens > 0 ? u->pass_tokens : 1);
     const struct sym *decode = sym_mul(c, s->y.B, u->uncached ? s->y.S : passed);
     const struct sym_binding held = {s->y.S, last_context(s)};
@@ -171,6 +175,9 @@ static void total_memory(struct step *s, const struct sym **out)
     const struct sym *whole = SYM_SUM(c, shared ? zero : full, s->kept.per_token_windowed, s->kept.per_token_index);
     const struct sym *allotted = SYM_PROD(c, blocks, sym_mul(c, block, whole));
     if (shared) allotted = sym_add(c, allotted, SYM_PROD(c, sym_ceil(c, sym_div(c, held.value, longer)), longer, full));
+    if (start > 0)
+        allotted =
+            sym_add(c, allotted, SYM_PROD(c, sym_ceil(c, sym_div(c, s->y.X, block)), block, s->kept.per_source_token));
     const struct cost_stage *stage = s->staged ? &s->stage : NULL;
     const struct cost_ops *ops = &s->phase[STEP_DECODE].ops;
     const struct sym *away = u->offload.bytes > 0 ? offload_bytes(c, &u->offload, ops, &u->conventions, stage) : zero;
@@ -256,6 +263,7 @@ static enum err_code measure(struct step *s, struct err *e)
         if (!sym_constant(s->kept.per_token_full, &s->cache.bytes_per_token_full) ||
             !sym_constant(s->kept.per_token_windowed, &s->cache.bytes_per_token_windowed) ||
             !sym_constant(s->kept.per_token_index, &s->cache.bytes_per_token_index) ||
+            !sym_constant(s->kept.per_source_token, &s->cache.bytes_per_source_token) ||
             !sym_constant(s->kept.state_per_sequence, &s->cache.state_bytes_per_sequence) ||
             !sym_constant(cost_weight_bytes(s->c, &s->phase[STEP_DECODE].ops, &s->setup.conventions), &s->weight_bytes))
             return err_set(e, ERR_RANGE, "%s: weights have no size", s->setup.model->name);
@@ -332,6 +340,12 @@ enum err_code step_compile(struct arena *a, const struct step_setup *setup, stru
     const struct model *m = setup->model;
     if (m->weights_unknown)
         return err_set(e, ERR_INPUT, "%s: %s; state the format with --weights", m->source, m->weights_unknown);
+    if (setup->verify || setup->uncached || setup->any_layout)
+        TRY(model_refuse_encoder(m,
+                                 setup->verify     ? "passes that judge drafted tokens are not described"
+                                 : setup->uncached ? "decoding without a cache is not described"
+                                                   : "its layouts are not searched",
+                                 e));
     struct step *s = arena_alloc(a, sizeof *s);
     if (!s) return err_nomem(e);
     *s = (struct step){.setup = *setup, .layout = {.layout = setup->layout, .free = setup->any_layout}};
@@ -340,6 +354,7 @@ enum err_code step_compile(struct arena *a, const struct step_setup *setup, stru
     s->c = sym_open(a);
     if (!s->c) return err_nomem(e);
     s->y = cost_symbols_make(s->c);
+    if (m->encoder.layers > 0) s->y.X = s->y.T; /* of a point */
     const struct sym *sent;
     TRY(open_rates(s, &sent, e));
     if (setup->offload.bytes > 0) s->rates.host = sym_num(s->c, setup->offload.host_bytes_per_s);
@@ -415,6 +430,11 @@ double step_kv_bytes_per_token(const struct step *s)
 {
     return s->cache.bytes_per_token_full + s->cache.bytes_per_token_windowed + s->cache.bytes_per_token_index;
 }
+double step_kv_bytes_per_source_token(const struct step *s)
+{
+    return s->setup.uncached ? 0 : s->cache.bytes_per_source_token;
+}
+
 double step_state_bytes_per_sequence(const struct step *s)
 {
     return s->setup.uncached ? 0 : s->cache.state_bytes_per_sequence;

@@ -86,8 +86,9 @@ struct step; /* compiled; lives in the arena */
 enum err_code step_compile(struct arena *a, const struct step_setup *setup, struct step **out, struct err *e);
 
 /* step_eval -- n points: batch B[i], tokens T[i] (the prompt of prefill; of a verify step its query tokens), context
- * S[i] of the (last) decode step, M[i] steps averaged (may be NULL when not averaged). out[v] is a column or NULL.
- * Cost: O(n * operators of all layer kinds). */
+ * S[i] of the (last) decode step, M[i] steps averaged (may be NULL when not averaged). out[v] is a column or NULL. Of
+ * an encoder-decoder T is the source: prefill is the encoder's pass and the decoder's over the tokens that it starts
+ * with. Cost: O(n * operators of all layer kinds). */
 void step_eval(struct step *s, size_t n, const double *B, const double *T, const double *S, const double *M,
                double *const out[STEP_VALUES_N]);
 
@@ -105,7 +106,8 @@ double step_kv_bytes_per_token_full(const struct step *s);     /* per GPU, grows
 double step_kv_bytes_per_token_windowed(const struct step *s); /* per GPU, within the window only */
 double step_state_bytes_per_sequence(const struct step *s);    /* per GPU */
 double step_kv_bytes_per_token_index(const struct step *s);    /* per GPU, of indexers' keys; grows with context */
-double step_kv_bytes_per_token(const struct step *s); /* per GPU, all three: of a sequence within its windows */
+double step_kv_bytes_per_source_token(const struct step *s); /* per GPU, of an encoder's output; whatever the context */
+double step_kv_bytes_per_token(const struct step *s);        /* per GPU, all three: of a sequence within its windows */
 
 /* step_stages -- different stages of the layout that was compiled; 1 without. step_stage_of -- what each GPU of one of
  * them holds; first, last: whether it is one end of the model, both without stages. */

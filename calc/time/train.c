@@ -96,6 +96,7 @@ static double reduce_s(const struct train_plan *p)
 enum err_code train_compile(struct arena *a, const struct train_setup *setup, struct train_plan **out, struct err *e)
 {
     const char *unit;
+    TRY(model_refuse_encoder(setup->model, "training one is not described", e));
     if (setup->zero < 0 || setup->zero > 3) return err_set(e, ERR_USAGE, "ZeRO has stages 0 to 3");
     struct train_plan *p = arena_alloc(a, sizeof *p);
     if (!p) return err_nomem(e);

@@ -1,0 +1,114 @@
+/* source -- encoder-decoders: what is around the encoder's layers, and attention of the decoder to its output.
+ * Derivation: MODEL.md "Encoder-decoders". */
+#include "calc/cost/build.h"
+
+#define Y (b->y)
+#define INT(n) sym_int(b->c, (n))
+#define PROD(...) SYM_PROD(b->c, __VA_ARGS__)
+#define SUM(...) SYM_SUM(b->c, __VA_ARGS__)
+
+void build_source_enter(struct build *b, struct build_source *s)
+{
+    s->was = *b;
+    s->from = b->ops->n;
+    s->pass = *b->pass;
+    s->pass.T = s->pass.S = Y->X;
+    s->pass.M = NULL;
+    s->pass.uncached = true;
+    b->pass = &s->pass;
+    b->both_ways = true;
+    b->tokens = Y->X;
+    b->rows = b->part_rows = b->norm_rows = b->routed = PROD(s->pass.B, Y->X);
+}
+
+void build_source_leave(struct build *b, const struct build_source *s)
+{
+    if (!s->was.pass->encodes) build_hold(b, s->from);
+    b->pass = s->was.pass;
+    b->both_ways = s->was.both_ways;
+    b->tokens = s->was.tokens;
+    b->rows = s->was.rows;
+    b->part_rows = s->was.part_rows;
+    b->norm_rows = s->was.norm_rows;
+    b->routed = s->was.routed;
+}
+
+/* Convolutions of a stem: over the bands, and with a stride over what that makes; a nonlinearity behind each. Inputs
+ * are read once, whatever taps they meet. */
+static void build_stem(struct build *b)
+{
+    const struct model_encoder *x = &b->m->encoder;
+    const struct sym *frames = PROD(INT(x->stem_stride), b->rows);
+    const struct sym *const rows[] = {frames, b->rows}, *const read[] = {PROD(frames, INT(x->bands)),
+                                                                         PROD(frames, Y->D)};
+    static const char *const NAMES[] = {"stem_conv", "stem_conv_strided"}, *const ACTS[] = {"stem_act",
+                                                                                            "stem_act_strided"};
+    for (size_t i = 0; i < 2; i++) {
+        const struct sym *in = i == 0 ? PROD(INT(x->stem_taps), INT(x->bands)) : PROD(INT(x->stem_taps), Y->D);
+        build_linear(b, NAMES[i], i == 0 ? "[B*2X, 3*bands] x [3*bands, D]" : "[B*X, 3D] x [3D, D]", WEIGHT_OTHER,
+                     rows[i], in, Y->D, true);
+        struct cost_op *op = &b->ops->op[b->ops->n - 1];
+        op->says = "convolution over time, as one product with all its taps";
+        op->compute_class = -1;
+        op->activation_bytes = PROD(SUM(read[i], PROD(rows[i], Y->D)), Y->b_act);
+        build_activation(b, ACTS[i], rows[i], Y->D, false);
+    }
+}
+
+void build_source_open(struct build *b)
+{
+    const struct model_encoder *x = &b->m->encoder;
+    struct build_source s;
+    if (x->layers == 0) return;
+    build_source_enter(b, &s);
+    if (x->bands > 0) {
+        build_stem(b);
+    } else {
+        struct cost_op *op = build_op(b, OP_EMBED, "source_embed", "[B*X] rows of [V, D]");
+        op->says = "gather one row of the decoder's embedding per token of the source";
+        build_tensor(b, op, WEIGHT_EMBED, INT(1), Y->V, Y->D);
+        op->tensor[0].shared = true;
+        op->weight_bytes = b->v->embed_full_table ? op->tensor[0].bytes : PROD(b->rows, Y->D, Y->b_embed);
+        op->activation_bytes = PROD(b->rows, Y->D, Y->b_act);
+        build_all_reduce(b, "source_all_reduce");
+    }
+    if (x->position_rows > 0) build_positions(b, "source_positions", "[B*X] stored rows of D", INT(x->position_rows));
+    if (x->embed_norm) build_norms(b, "source_embed_norm", 1);
+    build_source_leave(b, &s);
+}
+
+void build_source_close(struct build *b)
+{
+    struct build_source s;
+    if (!b->m->encoder.final_norm) return;
+    build_source_enter(b, &s);
+    build_norms(b, "source_norm", 1);
+    build_source_leave(b, &s);
+}
+
+/* Keys and values of the encoder's output, into the cache once. */
+static void build_source_keys(struct build *b, const struct mixer *x, const struct sym *kv)
+{
+    const struct sym *const both[] = {PROD(Y->K, Y->H), PROD(Y->K, Y->Hv)}, *rows = PROD(b->pass->B, Y->X);
+    const size_t from = b->ops->n;
+    build_stacked(b, "source_kv_proj", "[B*X, D] x [D, K*(H+Hv)]", WEIGHT_MIXER, rows, Y->D, 2, both,
+                  x->qkv_bias && !x->k_unbiased);
+    b->ops->op[from].says = "keys and values of the encoder's output, once a request";
+    if (x->qkv_bias && x->k_unbiased) build_bias(b, both[1]);
+    struct cost_op *op = build_op(b, OP_KV_WRITE, "source_kv_write", "[B*X, cached width]");
+    op->says = "keys and values of the encoder's output into the cache, once a request";
+    op->kv_bytes = PROD(rows, kv, Y->b_kv);
+    op->activation_bytes = PROD(rows, kv, Y->b_act);
+    if (!b->pass->encodes) build_hold(b, from);
+    op->held_bytes = PROD(rows, kv, Y->b_kv);
+}
+
+void build_source_attention(struct build *b, const struct mixer *x)
+{
+    const struct sym *kv = PROD(Y->K, SUM(Y->H, Y->Hv));
+    const struct attended at = {.pairs = PROD(b->pass->T, Y->X), .keys = Y->X, .needed = Y->X};
+    build_linear(b, "q_proj", "[B*T, D] x [D, N*H]", WEIGHT_MIXER, b->rows, Y->D, PROD(Y->N, Y->H), x->qkv_bias);
+    build_source_keys(b, x, kv);
+    build_attends(b, x, "[B, T, N, H] on [B, X, K, H+Hv]", &at, kv, true);
+    build_linear(b, "o_proj", "[B*T, N*Hv] x [N*Hv, D]", WEIGHT_MIXER, b->rows, PROD(Y->N, Y->Hv), Y->D, x->o_bias);
+}

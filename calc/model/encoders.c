@@ -1,0 +1,169 @@
+/* encoders -- sizes and layers of encoder-decoders. Tensor lists: Hugging Face transformers, modeling_t5, _umt5, _bart,
+ * _mbart, _pegasus, _m2m_100, _marian, _blenderbot, _blenderbot_small and _whisper. MODEL.md "Encoder-decoders". */
+#include <string.h>
+
+#include "calc/model/vary.h"
+
+/* Halves of a model: sizes of one's layers. */
+struct half {
+    int64_t layers, heads, ffn, head_dim;
+};
+
+static enum err_code need(struct reader *r, const char *key, int64_t lo, int64_t hi, int64_t *out)
+{
+    struct json j;
+    if (json_get(&r->text, key, &j)) return json_int(&j, lo, hi, out, r->e);
+    return err_set(r->e, ERR_INPUT, "%s: %s is missing, and the %s family has no default for it", r->text.file, key,
+                   r->family->name);
+}
+
+/* The file is of both halves. */
+static enum err_code want_both(struct reader *r)
+{
+    bool both;
+    TRY(reader_flag(r, &r->text, "is_encoder_decoder", true, &both));
+    if (both) return ERR_OK;
+    return err_set(r->e, ERR_INPUT, "%s: is_encoder_decoder is false: one half of the %s family is not described",
+                   r->text.file, r->family->name);
+}
+
+/* A layer of the encoder; the same attention is that of a decoder's layer to its own tokens. */
+static void fill(const struct reader *r, const struct half *h, bool gated, struct layer_kind *k)
+{
+    const bool biased = r->family->bias == BIAS_ALL;
+    memset(k, 0, sizeof *k);
+    k->mixer.kind = MIXER_ATTENTION;
+    k->mixer.heads = k->mixer.kv_heads = h->heads;
+    k->mixer.head_dim = k->mixer.v_head_dim = h->head_dim;
+    k->mixer.qkv_bias = k->mixer.o_bias = biased;
+    k->mixer.position = r->family->positions ? POSITION_NONE : r->family->position;
+    k->ffn = (struct ffn){.kind = FFN_DENSE, .gated = gated, .width = h->ffn, .up_bias = biased, .down_bias = biased};
+    k->norms = 2;
+}
+
+/* Layers of both halves, alike but for `bias_rows` distances that tables of biases tell apart. */
+static enum err_code count_halves(struct reader *r, const struct half *enc, const struct half *dec, bool gated,
+                                  bool k_unbiased, int64_t bias_rows)
+{
+    struct layer_kind *k = arena_alloc(r->arena, sizeof *k);
+    struct model *m = r->m;
+    if (!k) return err_nomem(r->e);
+    m->layers = dec->layers;
+    m->encoder.layers = enc->layers;
+    for (int64_t i = 0; i < enc->layers; i++) {
+        fill(r, enc, gated, k);
+        k->encodes = true;
+        k->mixer.k_unbiased = k_unbiased;
+        k->mixer.bias_rows = bias_rows;
+        k->mixer.bias_shared = bias_rows > 0 && i > 0 && !r->family->bias_tables;
+        TRY(reader_count_kind(r->arena, m, i, k, r->e));
+    }
+    for (int64_t i = 0; i < dec->layers; i++) {
+        fill(r, dec, gated, k);
+        k->mixer.k_unbiased = k_unbiased;
+        k->mixer.bias_rows = bias_rows;
+        k->mixer.bias_shared = bias_rows > 0 && i > 0 && !r->family->bias_tables;
+        memset(&k->ffn, 0, sizeof k->ffn);
+        k->norms = 1;
+        TRY(reader_count_kind(r->arena, m, i, k, r->e));
+        fill(r, dec, gated, k);
+        k->mixer.of_source = true;
+        k->mixer.k_unbiased = k_unbiased;
+        k->mixer.position = POSITION_NONE;
+        TRY(reader_count_kind(r->arena, m, i, k, r->e));
+    }
+    return ERR_OK;
+}
+
+/* T5, mT5, UMT5: heads of a width of their own, no biases, a table of biases by distance. */
+enum err_code structure_t5(struct reader *r)
+{
+    struct model *m = r->m;
+    struct half enc, dec;
+    struct json j;
+    const char *act = r->family->ungated ? "relu" : "gated-gelu";
+    int64_t distances;
+    TRY(want_both(r));
+    TRY(reader_dim(r, DIM_HIDDEN, 1, -1, &m->hidden));
+    TRY(reader_dim(r, DIM_VOCAB, 1, -1, &m->vocab));
+    TRY(reader_dim(r, DIM_HEADS, 1, -1, &enc.heads));
+    TRY(need(r, "num_layers", 1, LAYERS_MAX, &enc.layers));
+    TRY(need(r, "d_kv", 1, 1 << 16, &enc.head_dim));
+    TRY(need(r, "d_ff", 1, 1 << 24, &enc.ffn));
+    dec = enc;
+    TRY(reader_int(r, "num_decoder_layers", 1, LAYERS_MAX, enc.layers, &dec.layers));
+    TRY(reader_int(r, "relative_attention_num_buckets", 1, 1 << 20, 32, &distances)); /* not a unit */
+    if (json_get(&r->text, "feed_forward_proj", &j)) TRY(json_str(&j, &act, r->e));
+    const bool gated = strncmp(act, "gated-", sizeof "gated-" - 1) == 0;
+    m->encoder = (struct model_encoder){.source_tokens = m->max_context_tokens, .final_norm = true, .start_tokens = 1};
+    return count_halves(r, &enc, &dec, gated, false, distances);
+}
+
+static enum err_code read_half(struct reader *r, bool encoder, struct half *h)
+{
+    const int64_t width = r->m->hidden;
+    TRY(need(r, encoder ? "encoder_layers" : "decoder_layers", 1, LAYERS_MAX, &h->layers));
+    TRY(need(r, encoder ? "encoder_attention_heads" : "decoder_attention_heads", 1, 1 << 16, &h->heads));
+    TRY(need(r, encoder ? "encoder_ffn_dim" : "decoder_ffn_dim", 1, 1 << 24, &h->ffn));
+    if (width % h->heads != 0)
+        return err_set(r->e, ERR_INPUT, "%s: a width of %lld is no multiple of %lld heads", r->text.file,
+                       (long long)width, (long long)h->heads);
+    h->head_dim = width / h->heads;
+    return ERR_OK;
+}
+
+static enum err_code read_both(struct reader *r, struct half *enc, struct half *dec)
+{
+    TRY(want_both(r));
+    TRY(reader_dim(r, DIM_HIDDEN, 1, -1, &r->m->hidden));
+    TRY(reader_dim(r, DIM_VOCAB, 1, -1, &r->m->vocab));
+    TRY(read_half(r, true, enc));
+    return read_half(r, false, dec);
+}
+
+/* BART and its like: biases everywhere, one embedding for both halves and the head. */
+enum err_code structure_bart(struct reader *r)
+{
+    struct model *m = r->m;
+    struct half enc, dec;
+    bool shared;
+    TRY(read_both(r, &enc, &dec));
+    TRY(reader_flag(r, &r->text, "share_encoder_decoder_embeddings", true, &shared));
+    if (!shared)
+        return err_set(r->e, ERR_INPUT,
+                       "%s: share_encoder_decoder_embeddings is false: embeddings of their own are not described",
+                       r->text.file);
+    m->encoder = (struct model_encoder){.source_tokens = m->max_context_tokens,
+                                        .embed_norm = r->family->embed_norm,
+                                        .final_norm = !r->family->post_norm,
+                                        .start_tokens = 1};
+    m->draft.no_final_norm = r->family->post_norm;
+    if (r->family->positions) {
+        m->encoder.position_offset = r->family->position_offset;
+        m->encoder.position_rows = m->max_context_tokens + m->encoder.position_offset;
+    }
+    return count_halves(r, &enc, &dec, false, false, 0);
+}
+
+/* Whisper: two convolutions of three taps in front, the second over every other place; keys have no bias. The decoder
+ * begins with the start of a transcript and a mark for times, in a vocabulary of several languages (51,865 entries and
+ * more) a language and a task between them. Source: whisper/model.py and whisper/tokenizer.py of openai/whisper. */
+enum err_code structure_whisper(struct reader *r)
+{
+    enum { TAPS = 3, STRIDE = 2, LANGUAGES_FROM = 51865, START = 2, START_OF_LANGUAGES = 4 };
+    struct model *m = r->m;
+    struct half enc, dec;
+    int64_t source, bands;
+    TRY(read_both(r, &enc, &dec));
+    TRY(need(r, "num_mel_bins", 1, 1 << 16, &bands));
+    TRY(reader_int(r, "max_source_positions", 1, 1 << 24, 1500, &source)); /* class default; not a unit */
+    TRY(reader_int(r, "max_target_positions", 1, 1 << 24, 448, &m->max_context_tokens));
+    m->encoder = (struct model_encoder){.source_tokens = source,
+                                        .position_rows = source,
+                                        .bands = bands,
+                                        .stem_taps = TAPS,
+                                        .stem_stride = STRIDE,
+                                        .final_norm = true,
+                                        .start_tokens = m->vocab >= LANGUAGES_FROM ? START_OF_LANGUAGES : START};
+    return count_halves(r, &enc, &dec, false, true, 0);
+}
