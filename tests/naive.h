@@ -52,7 +52,8 @@ struct naive_recurrence {
     bool conv_bias, proj_bias, inner_norms, inner_weights;
     enum naive_decay decay;
     bool delta, decay_weights, decay_bias;
-    int idle_rates; /* stored beyond those of the heads */
+    bool memory, each_norm; /* mLSTM: a gate a key, a sum of keys, the largest exponent; layer norms of heads */
+    int idle_rates;         /* stored beyond those of the heads */
     bool gate, gate_low_rank, gate_bias;
     bool head_norm, wide_norm; /* of the output */
     bool key_norms, rope, activated;

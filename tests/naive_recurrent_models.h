@@ -34,6 +34,26 @@ static const struct subject MAMBA2 = { /* heads by division, two groups of three
       .state = {.block = NAIVE_SSD, .taps = 4, .chunk = 5, .conv_bias = true, .decay = NAIVE_DECAY_HEAD,
                 .wide_norm = true}}}};
 
+static const struct subject PLAMO2 = { /* layer 1 of every two attends; the rank is 64 however narrow the model */
+    "{\"model_type\":\"plamo2\",\"hidden_size\":12,\"num_hidden_layers\":3,\"num_attention_heads\":6,"
+    "\"num_key_value_heads\":2,\"hidden_size_per_head\":3,\"mamba_d_state\":7,\"mamba_d_conv\":4,"
+    "\"mamba_num_heads\":6,\"mamba_step\":2,\"mamba_chunk_size\":5,\"intermediate_size\":11,\"vocab_size\":15}",
+    "010",
+    {.vocab = 15, .hidden = 12, RMS, .tied = true},
+    {{.heads = 6, .kv_heads = 1, .key_dim = 7, .value_dim = 3, .norms = 4, .width = 11,
+      .state = {.block = NAIVE_SSD, .taps = 4, .chunk = 5, .rank = 64, .decay = NAIVE_DECAY_HEAD}},
+     {.heads = 6, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 4, .width = 11, .qk_norm = true,
+      .qk_each = true}}};
+
+static const struct subject XLSTM = { /* keys half as wide as the model; 2.667 times 12, up to a multiple of 5 */
+    "{\"model_type\":\"xlstm\",\"hidden_size\":12,\"num_hidden_layers\":2,\"num_heads\":3,\"chunk_size\":5,"
+    "\"ffn_round_up_to_multiple_of\":5,\"vocab_size\":15}",
+    "00",
+    {.vocab = 15, .hidden = 12, RMS},
+    {{.heads = 3, .kv_heads = 3, .key_dim = 2, .value_dim = 4, .norms = 2, .width = 35,
+      .state = {.block = NAIVE_LINEAR, .chunk = 5, .decay = NAIVE_DECAY_HEAD, .memory = true, .gate = true,
+                .each_norm = true}}}};
+
 static const struct subject JAMBA = { /* attention at 1, experts at odd layers */
     "{\"model_type\":\"jamba\",\"hidden_size\":12,\"num_hidden_layers\":4,\"attn_layer_period\":4,"
     "\"attn_layer_offset\":1,\"expert_layer_period\":2,\"expert_layer_offset\":1,\"num_experts\":5,"

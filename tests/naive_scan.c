@@ -101,6 +101,13 @@ static void correct(struct walk *w, struct naive_op *op, const struct naive_laye
     invert(op, c);
 }
 
+/* Gates of a token and head: two soft caps, a log-sigmoid, the exponent kept, two factors by it, the least divisor. */
+static int memory_gates(void)
+{
+    const int cap = 3, log_sigmoid = 3, kept = 2, factors = 2 * 2, divisor = 4;
+    return 2 * cap + log_sigmoid + kept + factors + divisor;
+}
+
 /* Decays of one token and head, from the raw input to the factors that meet queries, keys and values. */
 static void decay_token(struct naive_op *op, const struct naive_layer *l)
 {
@@ -110,10 +117,10 @@ static void decay_token(struct naive_op *op, const struct naive_layer *l)
         for (int e = 0; e < l->value_dim; e++) op->vector_flops += 2; /* output and value times a power */
         break;
     case NAIVE_DECAY_HEAD:
-        op->vector_flops += 5; /* bias, softplus, rate */
-        op->vector_flops += 1; /* running sum */
-        op->vector_flops += 1; /* from the chunk's start: exponential */
-        op->vector_flops += 2; /* to its end: difference, exponential */
+        op->vector_flops += l->state.memory ? memory_gates() : 5; /* bias, softplus, rate */
+        op->vector_flops += 1;                                    /* running sum */
+        op->vector_flops += 1;                                    /* from the chunk's start: exponential */
+        op->vector_flops += 2;                                    /* to its end: difference, exponential */
         for (int e = 0; e < l->value_dim; e++) op->vector_flops += 2;
         break;
     case NAIVE_DECAY_CHANNEL:
@@ -149,6 +156,7 @@ static void scan_chunk(struct walk *w, struct naive_op *op, const struct naive_l
             for (int e = 0; e < l->value_dim; e++) op->flops += 2;
             if (l->state.decay == NAIVE_DECAY_FIXED) op->vector_flops++;
             if (l->state.decay == NAIVE_DECAY_HEAD) op->vector_flops += 3;
+            if (l->state.memory) op->vector_flops += 1 + 1 + 1; /* maximum, difference to it; the sum of weights */
         }
         for (int e = 0; e < l->value_dim; e++) {
             for (int d = 0; d < l->key_dim; d++) op->flops += 2; /* query on the state before the chunk */
@@ -156,13 +164,14 @@ static void scan_chunk(struct walk *w, struct naive_op *op, const struct naive_l
             op->vector_flops++;                                  /* both parts of the output */
         }
         decay_token(op, l);
-        if (!l->state.feature_dim) continue;
-        if (first) taylor(op, l);
+        if (!l->state.feature_dim && !l->state.memory) continue;
+        if (first && l->state.feature_dim) taylor(op, l);
         for (int d = 0; d < l->key_dim; d++) op->vector_flops += 2 + 1; /* query on the sum of keys; key into it */
         op->vector_flops += 2;                                          /* both sums of weights; one over it */
         for (int e = 0; e < l->value_dim; e++) op->vector_flops += 1;
     }
     for (int d = 0; d < l->key_dim && l->state.feature_dim; d++) op->vector_flops += 1; /* the chunk's keys */
+    for (int d = 0; d < l->key_dim && l->state.memory; d++) op->vector_flops += 2;      /* and a decay */
     if (l->state.delta) correct(w, op, l, c);
     for (int i = 0; i < l->key_dim * l->value_dim; i++)
         op->vector_flops += l->state.decay == NAIVE_NO_DECAY ? 1 : 2; /* state: times decay, plus the chunk's */
@@ -170,7 +179,13 @@ static void scan_chunk(struct walk *w, struct naive_op *op, const struct naive_l
 
 static void step_head(struct naive_op *op, const struct naive_layer *l)
 {
-    if (l->state.decay == NAIVE_DECAY_HEAD) op->vector_flops += 6; /* raw input to factor */
+    if (l->state.decay == NAIVE_DECAY_HEAD) op->vector_flops += l->state.memory ? memory_gates() : 6; /* to factor */
+    for (int d = 0; d < l->key_dim && l->state.memory; d++) {
+        op->vector_flops += 1; /* key times its gate */
+        op->vector_flops += 2; /* the sum of keys decays and takes it up */
+        op->vector_flops += 2; /* and answers the query, */
+    }
+    for (int e = 0; e < l->value_dim && l->state.memory; e++) op->vector_flops++; /* which divides */
     for (int d = 0; d < l->key_dim && l->state.decay == NAIVE_DECAY_CHANNEL; d++) op->vector_flops += 6;
     if (l->state.delta) op->vector_flops += 4;
     for (int e = 0; e < l->value_dim; e++) {
@@ -193,11 +208,12 @@ static void linear_scan(struct walk *w, const struct naive_layer *l)
     elementwise(w, op, w->tokens * keys, 2, 0, l->state.delta ? 6 : 0); /* unit vectors: square, sum, times root */
     elementwise(w, op, w->tokens * values, 1, 1, 0);
     elementwise(w, op, w->tokens * decays(w, l), 1, 0, 0);
-    if (l->state.delta) elementwise(w, op, w->tokens * w->heads, 1, 0, 0);
+    if (l->state.delta || l->state.memory) elementwise(w, op, w->tokens * w->heads, 1, 0, 0);
     for (int b = 0; b < p->B; b++)
         for (int h = 0; h < w->heads; h++) {
             for (int i = 0; i < l->key_dim * l->value_dim; i++) naive_state(w, op, w->m->state_bytes);
             for (int i = 0; i < l->key_dim && l->state.feature_dim; i++) naive_state(w, op, w->m->state_bytes);
+            for (int i = 0; i < l->key_dim + 1 && l->state.memory; i++) naive_state(w, op, w->m->state_bytes);
             if (stepwise(w)) {
                 step_head(op, l);
                 if (!l->state.feature_dim) continue;
@@ -247,11 +263,11 @@ static void selective_scan(struct walk *w, const struct naive_layer *l)
 
 static void output(struct walk *w, const struct naive_layer *l, bool gated)
 {
-    const bool normed = l->state.head_norm || l->state.wide_norm;
+    const bool normed = l->state.head_norm || l->state.wide_norm || l->state.each_norm;
     const int n = w->heads * l->value_dim;
     if (!normed && !gated) return;
     struct naive_op *op = op_open(w, normed ? "output_norm" : "output_gate");
-    elementwise(w, op, w->tokens * n, gated ? 2 : 1, 1, (normed ? 4 : 0) + (gated ? 5 : 0));
+    elementwise(w, op, w->tokens * n, gated ? 2 : 1, 1, (l->state.each_norm ? 6 : normed ? 4 : 0) + (gated ? 5 : 0));
     if (normed) vector(w, op, l->state.head_norm ? l->value_dim : n, !w->p->norms_uncounted);
 }
 
@@ -293,8 +309,30 @@ static void selective(struct walk *w, const struct naive_layer *l)
     linear(w, "out_proj", w->tokens, w->heads, m->hidden, &m->mixer, l->state.proj_bias);
 }
 
+/* Time steps, B and C of a normed latent of the convolution's output. */
+static void ranked_dual(struct walk *w, const struct naive_layer *l)
+{
+    const struct naive_model *m = w->m;
+    const int values = w->heads * l->value_dim, low = l->state.rank + 2 * l->key_dim;
+    linear(w, "in_proj", w->tokens, m->hidden, 2 * values, &m->mixer, false);
+    naive_conv(w, l, values, 4, 1);
+    linear(w, "x_proj", w->tokens, values, low, &m->mixer, false);
+    all_reduce_of(w, "x_all_reduce", w->tokens * low);
+    struct naive_op *op = op_open(w, "inner_norm");
+    elementwise(w, op, w->tokens * low, 1, 1, 4);
+    vector(w, op, low, !w->p->norms_uncounted);
+    linear(w, "dt_proj", w->tokens, l->state.rank, w->heads, &m->mixer, false);
+    linear_scan(w, l);
+    output(w, l, true);
+    linear(w, "out_proj", w->tokens, values, m->hidden, &m->mixer, false);
+}
+
 static void dual(struct walk *w, const struct naive_layer *l)
 {
+    if (l->state.rank) {
+        ranked_dual(w, l);
+        return;
+    }
     const struct naive_model *m = w->m;
     const int values = w->heads * l->value_dim, keys = w->groups * l->key_dim;
     linear(w, "in_proj", w->tokens, m->hidden, 2 * values + 2 * keys + w->heads, &m->mixer, l->state.proj_bias);
@@ -308,8 +346,8 @@ static void rates(struct walk *w, const struct naive_layer *l)
 {
     const struct naive_model *m = w->m;
     const int heads[] = {w->heads, w->heads}, out = w->heads * l->key_dim, rank = l->state.rank;
-    const int n = l->state.delta + (l->state.decay == NAIVE_DECAY_HEAD);
-    if (n) product(w, "rates_proj", w->tokens, m->hidden, n, heads, &m->mixer, false);
+    const int n = (l->state.delta || l->state.memory) + (l->state.decay == NAIVE_DECAY_HEAD);
+    if (n) product(w, "rates_proj", w->tokens, m->hidden, n, heads, &m->mixer, l->state.memory);
     if (l->state.decay != NAIVE_DECAY_CHANNEL) return;
     if (rank) linear(w, "decay_down", w->tokens, m->hidden, rank, &m->mixer, false);
     linear(w, "decay_up", w->tokens, rank ? rank : m->hidden, out, &m->mixer, l->state.decay_bias);

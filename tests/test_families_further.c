@@ -147,6 +147,31 @@ static const struct subject SUBJECTS[] = {
      0,
      0,
      0},
+    {"plamo-2-1b",
+     "{\"model_type\":\"plamo2\",\"hidden_size\":2048,\"num_hidden_layers\":16,\"num_attention_heads\":16,"
+     "\"num_key_value_heads\":1,\"hidden_size_per_head\":128,\"mamba_d_state\":64,\"mamba_d_conv\":4,"
+     "\"mamba_num_heads\":32,\"mamba_step\":2,\"intermediate_size\":8192,\"vocab_size\":100032}",
+     {ENDS(100032, 2048), EACH("qkv_proj", 18 * 128, 2048, 8), EACH("o_proj", 2048, 2048, 8),
+      EACH("q_weight, k_weight", 17, 128, 8), EACH("in_proj", 8192, 2048, 8), EACH("conv1d", 4096, 4, 8),
+      EACH("bcdt_proj", 128 + 2 * 64, 4096, 8), EACH("dt_norm, B_norm, C_norm", 1, 128 + 2 * 64, 8),
+      EACH("dt_proj", 32, 128, 8), EACH("A_log, D, dt_bias", 3, 32, 8), EACH("out_proj", 2048, 4096, 8),
+      GATED(2048, 8192, 16), NORMS(4, 2048, 16)},
+     8 * 2 * 128,
+     0,
+     8 * 3 * 4096,
+     8 * 32 * 64 * 128},
+    {"xlstm-7b", /* published: 6865424896 */
+     "{\"model_type\":\"xlstm\",\"hidden_size\":4096,\"embedding_dim\":4096,\"num_hidden_layers\":32,"
+     "\"num_blocks\":32,\"num_heads\":8,\"qk_dim_factor\":0.5,\"v_dim_factor\":1.0,\"ffn_proj_factor\":2.667,"
+     "\"ffn_round_up_to_multiple_of\":64,\"vocab_size\":50304,\"use_bias\":false,\"add_out_norm\":true}",
+     {ENDS(50304, 4096), HEAD(50304, 4096), EACH("q, k", 2 * 2048, 4096, 32), EACH("v", 4096, 4096, 32),
+      EACH("ogate_preact", 4096, 4096, 32), EACH("igate_preact, fgate_preact", 16, 4096 + 1, 32),
+      EACH("multihead_norm", 1, 4096, 32), EACH("out_proj", 4096, 4096, 32), GATED(4096, 10944, 32),
+      NORMS(2, 4096, 32)},
+     0,
+     0,
+     0,
+     32 * 8 * (256 * 512 + 256 + 1)},
 };
 
 static void test_tensors(void **state)

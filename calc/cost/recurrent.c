@@ -7,7 +7,7 @@
 #define SUM(...) SYM_SUM(b->c, __VA_ARGS__)
 
 /* Elementwise flops: of SiLU or a sigmoid, and of an RMS norm. */
-enum { ACT_FLOPS = 4, NORM_FLOPS = 4, ROPE_FLOPS = 3 };
+enum { ACT_FLOPS = 4, NORM_FLOPS = 4, LAYER_NORM_FLOPS = 6, ROPE_FLOPS = 3 };
 
 /* Norm of the output, if any, and its gate, if any, in one kernel. */
 static void build_output(struct build *b, const struct recurrence *p, bool gated)
@@ -16,7 +16,8 @@ static void build_output(struct build *b, const struct recurrence *p, bool gated
     const bool normed = p->norm != OUTPUT_PLAIN;
     if (!normed && !gated) return;
     struct cost_op *op = build_op(b, OP_GATED_NORM, normed ? "output_norm" : "output_gate", "[B*T, N*Hv]");
-    op->vector_flops = PROD(INT((normed ? NORM_FLOPS : 0) + (gated ? ACT_FLOPS + 1 : 0)), elems);
+    const int64_t norm = p->norm == OUTPUT_EACH_NORM ? LAYER_NORM_FLOPS : normed ? NORM_FLOPS : 0;
+    op->vector_flops = PROD(INT(norm + (gated ? ACT_FLOPS + 1 : 0)), elems);
     op->activation_bytes = PROD(INT(gated ? 3 : 2), elems, Y->b_act);
     if (!normed) return;
     build_vector(b, op, p->norm == OUTPUT_HEAD_NORM ? Y->Hv : PROD(Y->N, Y->Hv), true);
@@ -42,6 +43,18 @@ static void build_by_group(struct build *b, const char *name, const char *shape,
     op->weight_bytes = op->tensor[0].bytes;
 }
 
+/* Norms of time step, B and C, in one kernel. */
+static void build_inner_norms(struct build *b, const struct recurrence *p, const struct sym *low)
+{
+    if (!p->inner_norms) return;
+    struct cost_op *op = build_op(b, OP_HEAD_NORM, "inner_norm", "[B*T, Ra+2H]");
+    op->vector_flops = PROD(INT(NORM_FLOPS), b->rows, low);
+    op->activation_bytes = PROD(INT(2), b->rows, low, Y->b_act);
+    if (!p->inner_norm_weights) return;
+    build_vector(b, op, low, true);
+    if (!b->v->norms_uncounted) op->weight_bytes = op->tensor[0].bytes;
+}
+
 static void build_selective(struct build *b, const struct mixer *x)
 {
     const struct recurrence *p = &x->recurrence;
@@ -53,15 +66,7 @@ static void build_selective(struct build *b, const struct mixer *x)
     else
         build_linear(b, "x_proj", "[B*T, N] x [N, Ra+2H]", WEIGHT_MIXER, b->rows, Y->N, low, false);
     sum_parts(b, "x_all_reduce", low);
-    if (p->inner_norms) {
-        struct cost_op *op = build_op(b, OP_HEAD_NORM, "inner_norm", "[B*T, Ra+2H]");
-        op->vector_flops = PROD(INT(NORM_FLOPS), b->rows, low);
-        op->activation_bytes = PROD(INT(2), b->rows, low, Y->b_act);
-        if (p->inner_norm_weights) {
-            build_vector(b, op, low, true);
-            if (!b->v->norms_uncounted) op->weight_bytes = op->tensor[0].bytes;
-        }
-    }
+    build_inner_norms(b, p, low);
     if (x->kv_heads > 1) {
         build_by_group(b, "dt_proj", "[B*T, K, Ra] x [K, Ra, N/K]", Y->N, Y->Ra, SUM(PROD(Y->K, Y->Ra), Y->N));
         struct cost_op *op = &b->ops->op[b->ops->n - 1];
@@ -75,9 +80,30 @@ static void build_selective(struct build *b, const struct mixer *x)
     build_linear(b, "out_proj", "[B*T, N] x [N, D]", WEIGHT_MIXER, b->rows, Y->N, Y->D, p->proj_bias);
 }
 
+/* PLaMo-2: a scan of Mamba-2 whose B, C and time steps are made as Mamba-1 makes them. */
+static void build_ranked_ssd(struct build *b, const struct mixer *x)
+{
+    const struct recurrence *p = &x->recurrence;
+    const struct sym *values = PROD(Y->N, Y->Hv), *low = SUM(Y->Ra, PROD(INT(2), Y->H));
+    build_linear(b, "in_proj", "[B*T, D] x [D, 2N*Hv]", WEIGHT_MIXER, b->rows, Y->D, PROD(INT(2), values),
+                 p->proj_bias);
+    build_conv(b, x, values, ACT_FLOPS, 1);
+    build_linear(b, "x_proj", "[B*T, N*Hv] x [N*Hv, Ra+2H]", WEIGHT_MIXER, b->rows, values, low, false);
+    sum_parts(b, "x_all_reduce", low);
+    build_inner_norms(b, p, low);
+    build_linear(b, "dt_proj", "[B*T, Ra] x [Ra, N]", WEIGHT_MIXER, b->rows, Y->Ra, Y->N, false);
+    build_scan(b, x);
+    build_output(b, p, true);
+    build_linear(b, "out_proj", "[B*T, N*Hv] x [N*Hv, D]", WEIGHT_MIXER, b->rows, values, Y->D, p->proj_bias);
+}
+
 static void build_ssd(struct build *b, const struct mixer *x)
 {
     const struct recurrence *p = &x->recurrence;
+    if (p->rank > 0) {
+        build_ranked_ssd(b, x);
+        return;
+    }
     const struct sym *values = PROD(Y->N, Y->Hv), *mixed = SUM(values, PROD(INT(2), Y->K, Y->H));
     build_linear(b, "in_proj", "[B*T, D] x [D, 2N*Hv + 2K*H + N]", WEIGHT_MIXER, b->rows, Y->D,
                  SUM(values, mixed, Y->N), p->proj_bias);
@@ -91,10 +117,10 @@ static void build_ssd(struct build *b, const struct mixer *x)
 static void build_rates(struct build *b, const struct recurrence *p)
 {
     const struct sym *const heads[] = {Y->N, Y->N};
-    const size_t n = (size_t)(p->delta ? 1 : 0) + (p->decay == DECAY_HEAD ? 1 : 0);
+    const size_t n = (size_t)(p->delta || p->memory ? 1 : 0) + (p->decay == DECAY_HEAD ? 1 : 0);
     if (n > 0)
         build_stacked(b, "rates_proj", n == 2 ? "[B*T, D] x [D, 2N]" : "[B*T, D] x [D, N]", WEIGHT_MIXER, b->rows, Y->D,
-                      n, heads, false);
+                      n, heads, p->memory);
     if (p->decay != DECAY_CHANNEL) return;
     const struct sym *out = PROD(Y->N, Y->H);
     if (p->rank > 0) build_linear(b, "decay_down", "[B*T, D] x [D, Ra]", WEIGHT_MIXER, b->rows, Y->D, Y->Ra, false);

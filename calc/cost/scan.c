@@ -9,6 +9,9 @@
 #define OVER(x, n) sym_div(b->c, (x), INT(n))
 
 /* Elementwise flops. A decay is made of its input by a sum, a softplus (exp, +, log) and a product. */
+/* ... Gates of an mLSTM's token and head: two soft caps (over, tanh, times), log-sigmoid (exp, +, log), the exponent
+ * kept (+, max) and two factors by it (-, exp, -, exp), and the least divisor (neg, exp, abs, max). */
+enum { CAP_FLOPS = 3, MEMORY_FLOPS = 2 * CAP_FLOPS + 3 + 2 + 4 + 4 };
 enum { DECAY_FLOPS = 5, SOFTPLUS_FLOPS = 3, SIGMOID_FLOPS = 4, UNIT_FLOPS = 3, SILU_GATE_FLOPS = 5 };
 
 /* Width of a query or key before a feature map. */
@@ -25,7 +28,7 @@ static const struct sym *conv_channels(struct sym_ctx *c, const struct cost_symb
     if (x->kind == MIXER_ATTENTION)
         return sym_add(c, sym_mul(c, y->N, y->H), sym_mul(c, y->K, sym_add(c, y->H, y->Hv)));
     if (p->block == RECURRENT_FILTER) return sym_mul(c, sym_int(c, 3), values);
-    const bool keys = p->block == RECURRENT_SSD || p->block == RECURRENT_LINEAR;
+    const bool keys = (p->block == RECURRENT_SSD && p->rank == 0) || p->block == RECURRENT_LINEAR;
     return keys ? sym_add(c, values, SYM_PROD(c, sym_int(c, 2), y->K, key_width(y, p))) : values;
 }
 
@@ -34,7 +37,8 @@ static const struct sym *state_elems(struct sym_ctx *c, const struct cost_symbol
 {
     const struct sym *two = sym_int(c, 2), *matrices = SYM_PROD(c, y->N, y->H, y->Hv);
     switch (p->block) {
-    case RECURRENT_LINEAR: /* the sum of the weights beside the values */
+    case RECURRENT_LINEAR: /* the sum of the weights beside the values; the largest exponent */
+        if (p->memory) return SYM_SUM(c, matrices, sym_mul(c, y->N, y->H), y->N);
         return p->feature_dim > 0 ? sym_add(c, matrices, sym_mul(c, y->N, y->H)) : matrices;
     case RECURRENT_WKV: return sym_mul(c, sym_int(c, 3), matrices);
     case RECURRENT_SELECTIVE:
@@ -176,7 +180,9 @@ static const struct sym *step_flops(struct build *b, const struct recurrence *p,
 {
     const struct sym *state = PROD(Y->N, Y->H, Y->Hv), *values = PROD(Y->N, Y->Hv);
     const struct sym *n = PROD(INT(decay == DECAY_NONE ? 4 : 5), state);
-    n = SUM(n, PROD(INT(DECAY_FLOPS + 1), decays(b, decay)));
+    n = SUM(n, PROD(INT(p->memory ? MEMORY_FLOPS : DECAY_FLOPS + 1), decays(b, decay)));
+    if (p->memory) /* the key by its gate; the sum of keys decays, takes it up and answers the query, which divides */
+        n = SUM(n, PROD(INT(1 + 2 + 2), Y->N, Y->H), values);
     if (p->delta)
         n = SUM(n, PROD(INT(2), state), PROD(INT(2), values), PROD(INT(SIGMOID_FLOPS), Y->N),
                 PROD(INT(2 * UNIT_FLOPS), Y->K, Y->H));
@@ -228,6 +234,12 @@ static const struct sym *chunk_elementwise(struct build *b, const struct recurre
         token = SUM(token, PROD(INT(3), H), Hv, INT(2));
         n = SUM(n, PROD(map_flops(b), T), PROD(N, H, at->count));
     }
+    if (p->memory) { /* the largest exponent, weights by it, their sum; the sum of keys as the state; a division. Gates
+                      * in place of a decay's making */
+        pair = SUM(pair, INT(3));
+        token = SUM(token, PROD(INT(3), H), Hv, INT(2 + MEMORY_FLOPS - DECAY_FLOPS));
+        n = SUM(n, PROD(INT(2), N, H, at->count));
+    }
     n = SUM(n, PROD(N, pair, at->pairs), PROD(N, token, T));
     return PROD(b->many, n);
 }
@@ -253,7 +265,7 @@ static void build_linear_scan(struct build *b, const struct mixer *x)
     } else if (p->decay_weights) {
         build_vector(b, op, SUM(Y->N, INT(p->idle_rates), inputs), false);
     }
-    if (p->delta) inputs = SUM(inputs, Y->N);
+    if (p->delta || p->memory) inputs = SUM(inputs, Y->N);
     build_read(b, op);
     op->activation_bytes =
         PROD(b->part_rows, SUM(PROD(INT(2), Y->K, key_width(Y, p)), PROD(INT(2), values), inputs), Y->b_act);

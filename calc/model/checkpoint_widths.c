@@ -108,6 +108,7 @@ static struct sides of_recurrent(const struct mixer *x, enum matrix what, int64_
         (selective || p->block == RECURRENT_SSD || p->block == RECURRENT_CONV || p->block == RECURRENT_LINEAR))
         return (struct sides){hidden, inner, 0};
     if (what == SIDE_STATE_IN && selective) return (struct sides){2 * inner, hidden, 0};
+    if (what == SIDE_STATE_IN && p->block == RECURRENT_SSD && p->rank > 0) return (struct sides){2 * inner, hidden, 0};
     if (what == SIDE_STATE_IN && p->block == RECURRENT_SSD)
         return (struct sides){2 * inner + 2 * keys + x->heads, hidden, 0};
     if (what == SIDE_STATE_IN && p->block == RECURRENT_CONV)

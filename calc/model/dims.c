@@ -7,12 +7,13 @@
 
 struct spelling {
     const char *symbol;
-    const char *keys[10];
+    const char *keys[12]; /* NULL ends */
 };
 
 static const struct spelling SPELLINGS[DIM_N] = {
-    [DIM_LAYERS] = {"L", {"num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_transformer_layers"}},
-    [DIM_HIDDEN] = {"D", {"hidden_size", "n_embd", "n_embed", "d_model", "model_dim"}},
+    [DIM_LAYERS] = {"L",
+                    {"num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_transformer_layers", "num_blocks"}},
+    [DIM_HIDDEN] = {"D", {"hidden_size", "n_embd", "n_embed", "d_model", "model_dim", "embedding_dim"}},
     [DIM_FFN] = {"F",
                  {"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "block_ff_dim",
                   "ffn_config.ffn_hidden_size", "mlp_hidden_size", "ff_intermediate_size"}},
@@ -20,7 +21,7 @@ static const struct spelling SPELLINGS[DIM_N] = {
     [DIM_KV_HEADS] = {"K",
                       {"num_key_value_heads", "n_head_kv", "num_kv_heads", "n_kv_heads", "multi_query_group_num",
                        "num_attention_groups", "attn_config.kv_n_heads"}},
-    [DIM_HEAD_DIM] = {"H", {"head_dim", "kv_channels", "attention_head_dim"}},
+    [DIM_HEAD_DIM] = {"H", {"head_dim", "kv_channels", "attention_head_dim", "hidden_size_per_head"}},
     [DIM_VOCAB] = {"V", {"vocab_size", "padded_vocab_size"}},
     [DIM_POSITIONS] = {NULL,
                        {"max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len",

@@ -121,6 +121,7 @@ enum hybrid_rule {
     HYBRID_TILED,   /* block_types, repeated */
     HYBRID_GROUPS,  /* every layer_group_size-th, of whole groups */
     HYBRID_BESIDE,  /* all layers attend and are recurrent, side by side */
+    HYBRID_MIDDLE,  /* the layer at half of every mamba_step; the last where there are no more than that */
     HYBRID_SHARED,  /* layers_block_type: all layers are recurrent, "hybrid" ones after a shared attention block */
 };
 
@@ -140,6 +141,7 @@ enum ffn_rule {
     FFN_ROUNDED,       /* block_auto_adjust_ff_dim: 2/3 of it, times a factor, rounded up to block_multiple_of */
     FFN_RATIO,         /* without intermediate_size 2/3 of hidden_ratio*hidden_size, rounded up to 256 */
     FFN_RATIO_ALWAYS,  /* the same whatever intermediate_size says, which is that of the mixers */
+    FFN_FACTOR,        /* ffn_proj_factor times hidden_size, rounded up to ffn_round_up_to_multiple_of */
     FFN_CHANNEL_FOUR,  /* channel mix; without intermediate_size 4 times hidden_size */
     FFN_CHANNEL,       /* channel mix; without intermediate_size 7/2 of hidden_size, rounded down to 32 */
     FFN_CHANNEL_RATIO, /* the same; hidden_ratio times hidden_size rounded up to 32 where that is stated */
@@ -165,7 +167,7 @@ extern const struct family_module MODULES_GPT2[], MODULES_QWEN[], MODULES_OPT[],
     MODULES_STEP3[], MODULES_FALCON_H1[], MODULES_TELECHAT[], MODULES_LING[], MODULES_ARCTIC[], MODULES_GROK2[],
     MODULES_OLMO_HYBRID[], MODULES_MINIMAX_M3[], MODULES_DEEPSEEK_V4[], MODULES_KIMI[], MODULES_GLM5_NEXT[],
     MODULES_ZAMBA2[], MODULES_GRIFFIN[], MODULES_RWKV4[], MODULES_PHI3_SMALL[], MODULES_MOLMO[], MODULES_PLAMO[],
-    MODULES_OPENELM[], MODULES_ARIA[];
+    MODULES_OPENELM[], MODULES_ARIA[], MODULES_PLAMO2[], MODULES_XLSTM[];
 
 struct reader;
 

@@ -326,3 +326,17 @@ const struct family_module MODULES_ARIA[] = {{MODULE_EXPERT_GATE, "mlp.experts.f
                                              {MODULE_EXPERT_DOWN, "mlp.experts.fc2"},
                                              {MODULE_ROUTER, "mlp.router"},
                                              {0}};
+
+const struct family_module MODULES_PLAMO2[] = {QKV("mixer.qkv_proj"), {MODULE_STATE_STEP_DOWN, "mixer.bcdt_proj"}, {0}};
+
+const struct family_module MODULES_XLSTM[] = {{MODULE_STATE_IN, "mlstm_layer.q"},
+                                              {MODULE_STATE_IN, "mlstm_layer.k"},
+                                              {MODULE_STATE_IN, "mlstm_layer.v"},
+                                              {MODULE_STATE_GATE, "mlstm_layer.ogate_preact"},
+                                              {MODULE_STATE_RATES, "mlstm_layer.igate_preact"},
+                                              {MODULE_STATE_RATES, "mlstm_layer.fgate_preact"},
+                                              {MODULE_STATE_OUT, "mlstm_layer.out_proj"},
+                                              {MODULE_GATE, "ffn.proj_up_gate"},
+                                              {MODULE_UP, "ffn.proj_up"},
+                                              {MODULE_DOWN, "ffn.proj_down"},
+                                              {0}};

@@ -185,6 +185,7 @@ enum err_code gguf_put_recurrent(const struct gguf_reading *t)
     case HYBRID_TILED:
     case HYBRID_GROUPS:
     case HYBRID_BESIDE:
+    case HYBRID_MIDDLE:
     case HYBRID_SHARED: return ERR_OK;
     }
     return ERR_OK;

@@ -222,6 +222,22 @@ static enum err_code read_groups(struct hybrid *h)
     return ERR_OK;
 }
 
+/* Source: vLLM, plamo2.py. */
+static enum err_code read_middle(struct hybrid *h)
+{
+    struct reader *r = h->r;
+    int64_t step;
+    bool on;
+    TRY(reader_int(r, "mamba_step", 2, LAYERS_MAX, 2, &step)); /* class default */
+    TRY(reader_flag(r, &r->text, "mamba_enabled", true, &on));
+    if (!on)
+        return err_set(r->e, ERR_INPUT, "%s: mamba_enabled is false, which the %s family does not describe",
+                       r->text.file, r->family->name);
+    place_period(h, step, step / 2);
+    if (r->m->layers <= step / 2) h->layer[r->m->layers - 1].mixer = PLACE_ATTENTION;
+    return ERR_OK;
+}
+
 static enum err_code place_mixers(struct hybrid *h)
 {
     struct reader *r = h->r;
@@ -252,6 +268,7 @@ static enum err_code place_mixers(struct hybrid *h)
             return read_words(h, &j, true);
         return missing(r, "block_types");
     case HYBRID_GROUPS: return read_groups(h);
+    case HYBRID_MIDDLE: return read_middle(h);
     case HYBRID_BESIDE:
         for (int64_t i = 0; i < r->m->layers; i++)
             h->layer[i] = (struct plan){.mixer = PLACE_RECURRENT, .beside = true};

@@ -53,6 +53,22 @@ static enum err_code read_ratio(struct reader *r, struct ffn *f)
     return reader_dim(r, DIM_FFN, 1, ratio ? (width + 255) / 256 * 256 : -1, &f->width); /* not a unit */
 }
 
+/* xLSTM. */
+static enum err_code read_factor(struct reader *r, struct ffn *f)
+{
+    double factor = 2.667; /* class default */
+    int64_t multiple;
+    struct json j;
+    if (json_get(&r->text, "ffn_proj_factor", &j)) TRY(json_num(&j, &factor, r->e));
+    TRY(reader_int(r, "ffn_round_up_to_multiple_of", 1, 1 << 20, 64, &multiple)); /* class default */
+    const double width = factor * (double)r->m->hidden;
+    if (!(width >= 1 && width <= 1 << 24)) return json_want(&j, "a factor that leaves a width", r->e);
+    f->kind = FFN_DENSE;
+    f->gated = true;
+    f->width = (int64_t)(width + (double)(multiple - 1)) / multiple * multiple;
+    return ERR_OK;
+}
+
 static enum err_code read_channel(struct reader *r, struct ffn *f, bool four)
 {
     f->kind = FFN_DENSE;
@@ -64,6 +80,7 @@ static enum err_code read_channel(struct reader *r, struct ffn *f, bool four)
 enum err_code hybrid_dense(struct reader *r, struct ffn *f)
 {
     if (r->family->ffn == FFN_RATIO) return read_ratio(r, f);
+    if (r->family->ffn == FFN_FACTOR) return read_factor(r, f);
     if (r->family->ffn == FFN_CHANNEL) return read_channel(r, f, false);
     if (r->family->ffn == FFN_CHANNEL_FOUR) return read_channel(r, f, true);
     if (r->family->ffn == FFN_CHANNEL_RATIO) return read_channel_by_ratio(r, f, false);

@@ -25,7 +25,8 @@ enum mixer_kind { MIXER_NONE, MIXER_ATTENTION, MIXER_LATENT, MIXER_RECURRENT };
  * `heads` matrices of head_dim x v_head_dim, written by keys (kv_heads groups of head_dim) and values. */
 enum recurrent_block {
     RECURRENT_SELECTIVE, /* Mamba-1: a head is one channel (v_head_dim 1), head_dim its state; arXiv 2312.00752 */
-    RECURRENT_SSD,       /* Mamba-2: head_dim is the state size, kv_heads the groups of B and C; arXiv 2405.21060 */
+    RECURRENT_SSD,       /* Mamba-2: head_dim is the state size, kv_heads the groups of B and C; arXiv 2405.21060. With
+                          * rank: B, C and a latent of the time steps are made of the convolution's output (PLaMo-2) */
     RECURRENT_LINEAR,    /* linear attention and the delta rule on projected q, k, v */
     RECURRENT_LRU,       /* RG-LRU: a head is a block of the gates, its state a vector; arXiv 2402.19427 */
     RECURRENT_CONV,      /* a gated short convolution alone: a head is one channel */
@@ -48,7 +49,9 @@ enum decay_kind {
 };
 
 enum recurrent_gate { GATE_NONE, GATE_FULL, GATE_LOW_RANK };
-enum recurrent_norm { OUTPUT_PLAIN, OUTPUT_HEAD_NORM, OUTPUT_WIDE_NORM };
+/* ... of the output: a weight for all heads, one norm over all heads, or a layer norm of each head with a weight an
+ * element. */
+enum recurrent_norm { OUTPUT_PLAIN, OUTPUT_HEAD_NORM, OUTPUT_WIDE_NORM, OUTPUT_EACH_NORM };
 
 struct recurrence {
     enum recurrent_block block;
@@ -63,6 +66,9 @@ struct recurrence {
     int64_t filter_width, filter_inputs, filter_layers, filter_tokens; /* Hyena: of the MLP that makes the filter, its
                                                                         * inputs a token, inner layers, stored times */
     bool conv_bias, proj_bias;
+    bool memory;              /* linear: mLSTM: a gate of each key beside the decay, both with biases, the sum of keys
+                               * beside the state, by which answers are divided, and the largest exponent; arXiv
+                               * 2405.04517 */
     bool inner_norms;         /* Mamba-1: RMS norms of time step, B and C */
     bool inner_norm_weights;  /* with a weight each */
     bool delta;               /* the state first forgets what it would answer to the key; arXiv 2406.06484 */

@@ -125,7 +125,9 @@ bool module_present(const struct layer_kind *k, enum module module)
     case MODULE_STATE_IN:
     case MODULE_STATE_OUT: return recurs;
     case MODULE_STATE_STEP_DOWN:
-    case MODULE_STATE_STEP_UP: return recurs && x->recurrence.block == RECURRENT_SELECTIVE && x->kv_heads == 1;
+    case MODULE_STATE_STEP_UP:
+        return recurs && ((x->recurrence.block == RECURRENT_SELECTIVE && x->kv_heads == 1) ||
+                          (x->recurrence.block == RECURRENT_SSD && x->recurrence.rank > 0));
     case MODULE_STATE_GATE: return recurs && x->recurrence.gate == GATE_FULL;
     case MODULE_STATE_RATES:
         return recurs && x->recurrence.block == RECURRENT_LINEAR &&

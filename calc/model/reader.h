@@ -75,14 +75,16 @@ enum err_code recurrent_mamba(struct reader *r, struct mixer *x);            /* 
 enum err_code recurrent_mamba_weightless(struct reader *r, struct mixer *x); /* with inner norms that store nothing */
 enum err_code recurrent_mamba_normed(struct reader *r, struct mixer *x);     /* with inner norms */
 enum err_code recurrent_mamba2(struct reader *r, struct mixer *x);
-enum err_code recurrent_mamba2_sized(struct reader *r, struct mixer *x); /* mamba_d_ssm wide, mamba_rms_norm */
-enum err_code recurrent_mamba_heads(struct reader *r, struct mixer *x);  /* n_mamba_heads, a B and C each */
-enum err_code recurrent_gated_delta(struct reader *r, struct mixer *x);  /* linear_* keys */
-enum err_code recurrent_head_delta(struct reader *r, struct mixer *x);   /* the same, sized by the attention's heads */
-enum err_code recurrent_kimi_delta(struct reader *r, struct mixer *x);   /* linear_attn_config */
-enum err_code recurrent_ling_delta(struct reader *r, struct mixer *x);   /* Ling 3.0 */
-enum err_code recurrent_lightning(struct reader *r, struct mixer *x);    /* the attention's own heads, none shared */
-enum err_code recurrent_grouped(struct reader *r, struct mixer *x);      /* the same with norms and rope of q and k */
+enum err_code recurrent_mamba2_sized(struct reader *r, struct mixer *x);  /* mamba_d_ssm wide, mamba_rms_norm */
+enum err_code recurrent_mamba_heads(struct reader *r, struct mixer *x);   /* n_mamba_heads, a B and C each */
+enum err_code recurrent_mamba2_ranked(struct reader *r, struct mixer *x); /* PLaMo-2: hidden_size_per_head */
+enum err_code recurrent_mlstm(struct reader *r, struct mixer *x);         /* xLSTM: qk_dim_factor, v_dim_factor */
+enum err_code recurrent_gated_delta(struct reader *r, struct mixer *x);   /* linear_* keys */
+enum err_code recurrent_head_delta(struct reader *r, struct mixer *x);    /* the same, sized by the attention's heads */
+enum err_code recurrent_kimi_delta(struct reader *r, struct mixer *x);    /* linear_attn_config */
+enum err_code recurrent_ling_delta(struct reader *r, struct mixer *x);    /* Ling 3.0 */
+enum err_code recurrent_lightning(struct reader *r, struct mixer *x);     /* the attention's own heads, none shared */
+enum err_code recurrent_grouped(struct reader *r, struct mixer *x);       /* the same with norms and rope of q and k */
 enum err_code recurrent_fla_gated_delta(struct reader *r, struct mixer *x);
 enum err_code recurrent_fla_delta(struct reader *r, struct mixer *x);
 enum err_code recurrent_fla_gated_linear(struct reader *r, struct mixer *x);

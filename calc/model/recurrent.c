@@ -366,6 +366,44 @@ enum err_code recurrent_fla_retention(struct reader *r, struct mixer *x)
 
 /* ---- others ---- */
 
+/* PLaMo-2: heads of the attention's width. Source: vLLM, plamo2.py. */
+enum err_code recurrent_mamba2_ranked(struct reader *r, struct mixer *x)
+{
+    enum { PARTS = 16, LEAST = 64 }; /* of the class: the rank is a part of the width, and no less */
+    struct recurrence *p = begin(x, RECURRENT_SSD);
+    const int64_t part = r->m->hidden / PARTS;
+    TRY(reader_dim(r, DIM_SCAN_HEADS, 1, -1, &x->heads));
+    TRY(reader_dim(r, DIM_HEAD_DIM, 1, -1, &x->v_head_dim));
+    TRY(reader_dim(r, DIM_STATE, 1, -1, &x->head_dim));
+    TRY(reader_dim(r, DIM_CONV_TAPS, 1, 4, &p->conv_taps));
+    TRY(reader_dim(r, DIM_CHUNK, 1, 256, &p->chunk_tokens));
+    x->kv_heads = 1;
+    p->rank = part > LEAST ? part : LEAST;
+    p->inner_norms = p->inner_norm_weights = true;
+    return ERR_OK;
+}
+
+/* xLSTM. Source: transformers, modeling_xlstm.py. */
+enum err_code recurrent_mlstm(struct reader *r, struct mixer *x)
+{
+    struct recurrence *p = begin(x, RECURRENT_LINEAR);
+    bool on;
+    TRY(reader_flag(r, &r->text, "use_bias", false, &on));
+    if (on) return refuse(r, "use_bias is true: biases of all products and norms");
+    TRY(reader_flag(r, &r->text, "add_out_norm", true, &on));
+    if (!on) return refuse(r, "add_out_norm is false: no norm before the output head");
+    TRY(reader_dim(r, DIM_HEADS, 1, 8, &x->heads));
+    x->kv_heads = x->heads;
+    TRY(expanded(r, "qk_dim_factor", 0.5, r->m->hidden, x->heads, &x->head_dim));
+    TRY(expanded(r, "v_dim_factor", 1, r->m->hidden, x->heads, &x->v_head_dim));
+    TRY(reader_dim(r, DIM_CHUNK, 1, FLA_CHUNK, &p->chunk_tokens));
+    p->memory = true;
+    p->decay = DECAY_HEAD;
+    p->gate = GATE_FULL;
+    p->norm = OUTPUT_EACH_NORM;
+    return ERR_OK;
+}
+
 enum err_code recurrent_lru(struct reader *r, struct mixer *x)
 {
     struct recurrence *p = begin(x, RECURRENT_LRU);
@@ -405,7 +443,8 @@ const char *recurrent_name(const struct mixer *x)
     case RECURRENT_SELECTIVE: return "mamba";
     case RECURRENT_SSD: return "mamba-2";
     case RECURRENT_LINEAR:
-        return x->recurrence.delta             ? "delta rule"
+        return x->recurrence.memory            ? "mLSTM"
+               : x->recurrence.delta           ? "delta rule"
                : x->recurrence.feature_dim > 0 ? "Taylor linear attention"
                                                : "linear attention";
     case RECURRENT_LRU: return "RG-LRU";
