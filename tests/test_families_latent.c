@@ -140,6 +140,11 @@ static void test_caches(void **state)
     families_caches(SUBJECTS, sizeof SUBJECTS / sizeof SUBJECTS[0]);
 }
 
+#define SMALL_DSA                                                                                                      \
+    ",\"hidden_size\":44,\"num_hidden_layers\":5,\"num_attention_heads\":6,\"q_lora_rank\":17,\"kv_lora_rank\":19,"    \
+    "\"qk_nope_head_dim\":7,\"qk_rope_head_dim\":3,\"v_head_dim\":5,\"intermediate_size\":37,"                         \
+    "\"moe_intermediate_size\":11,\"num_experts_per_tok\":2,\"n_routed_experts\":9,\"vocab_size\":101}"
+
 static void test_refused(void **state)
 {
 #define KIMI                                                                                                           \
@@ -161,6 +166,9 @@ static void test_refused(void **state)
         {V3 ",\"mla_use_output_gate\":true}", "a gate of the latent attention"},
         {V3 ",\"gated_norm_rank\":16}", "norms with gates"},
         {V3 ",\"hc_mult\":4}", "several residual streams"},
+        {"{\"model_type\":\"hy_v4\",\"index_topk_freq\":3" SMALL_DSA, "index_topk_freq without indexer_types"},
+        {"{\"model_type\":\"axk2\",\"index_topk_freq\":4" SMALL_DSA, "index_topk_freq without indexer_types"},
+        {"{\"model_type\":\"hy_v4\",\"index_topk_pattern\":\"FSSS\"" SMALL_DSA, "index_topk_pattern without"},
         {V3 ",\"routed_expert_hidden_size\":11}", "experts in a latent space"},
         {V3 ",\"engram_layer_ids\":[1]}", "embeddings of several tokens by layer"},
         {"{\"model_type\":\"glm_moe_dsa\",\"hidden_size\":36,\"num_hidden_layers\":4,\"num_attention_heads\":4,"
@@ -225,6 +233,20 @@ static void test_residuals(void **state)
         assert_true(fabs(bytes - 7 * 2.0 * 36 * (sources[n] + blocks[n])) < 1e-6);
         assert_true(fabs(weights - 2.0 * 2 * 36 * blocks[n]) < 1e-6);
     }
+    /* two stages: of three layers and two, so that the sums of two groups and of the one at hand are sent */
+    const struct cost_layout stages = {.layout = {.tp = 1, .pp = 2}};
+    assert_int_equal(layout_stage_layers(5, 2, 0), 3);
+    bool sent = false;
+    assert_int_equal(cost_build_layout(a, c, &y, &m, &PLAIN, &pass, &stages, &ops, &e), ERR_OK);
+    assert_int_equal(cost_bind_layout(c, &y, &m, &stages, &ops, &e), ERR_OK);
+    for (size_t i = 0; i < ops.n; i++) {
+        double v;
+        if (strcmp(ops.op[i].name, "stage_send") != 0) continue;
+        assert_true(sym_constant(ops.op[i].activation_bytes, &v));
+        assert_true(fabs(v - 2 * 7 * 2.0 * 36 * 3) < 1e-6);
+        sent = true;
+    }
+    assert_true(sent);
     arena_close(a);
 }
 

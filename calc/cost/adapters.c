@@ -10,9 +10,6 @@
 #define PROD(...) SYM_PROD(b->c, __VA_ARGS__)
 #define SUM(...) SYM_SUM(b->c, __VA_ARGS__)
 
-/* What lies between both factors, fp32. */
-enum { BETWEEN_BYTES = 4 };
-
 /* How tensor-parallel ranks share the product: by its outputs, by its inputs, or each has all of it. */
 enum split { BY_OUTPUT, BY_INPUT, WHOLE };
 
@@ -96,7 +93,7 @@ static void build_pair(struct build *b, const char *beside, enum split split, co
     if (sharded && split == BY_OUTPUT) rank = sym_div(b->c, rank, Y->t);
     if (sharded && split == BY_INPUT) width = sym_div(b->c, width, Y->t);
     struct cost_op *op = named(b, OP_LORA_SHRINK, beside, "[rows, in] x [in, n*Rl]");
-    const struct sym *made = PROD(p->rows, n, rank, INT(BETWEEN_BYTES)), *whole = PROD(p->rows, n, Y->Rl);
+    const struct sym *made = PROD(p->rows, n, rank, INT(COST_FP32_BYTES)), *whole = PROD(p->rows, n, Y->Rl);
     op->apart = p->apart;
     op->flops = PROD(INT(2), p->rows, p->in, n, rank);
     op->activation_bytes = SUM(PROD(p->rows, p->in, Y->b_act), PROD(INT(2), made)); /* cleared before it is summed */
@@ -112,7 +109,7 @@ static void build_pair(struct build *b, const char *beside, enum split split, co
     op = named(b, OP_LORA_EXPAND, beside, "n times [rows, Rl] x [Rl, out]");
     op->apart = p->apart;
     op->flops = PROD(INT(2), p->rows, Y->Rl, width);
-    op->activation_bytes = SUM(PROD(whole, INT(BETWEEN_BYTES)), PROD(INT(2), p->rows, width, Y->b_act));
+    op->activation_bytes = SUM(PROD(whole, INT(COST_FP32_BYTES)), PROD(INT(2), p->rows, width, Y->b_act));
     factor(b, op, p->held, p->read, PROD(Y->Rl, width));
 }
 

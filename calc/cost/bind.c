@@ -100,8 +100,8 @@ bool cost_index_is_fp8(const struct mixer *x)
  * Source: vLLM, DeepseekV32IndexerCache of deepseek_v2.py; SGLang, dsa_indexer_bytes_per_token_per_layer. */
 static const struct sym *index_bytes(struct sym_ctx *c, const struct model *m, const struct mixer *x)
 {
-    enum { GROUP = 128, SCALE_BYTES = 4 }; /* not a unit */
-    if (cost_index_is_fp8(x)) return sym_int(c, x->index_dim + (x->index_dim + GROUP - 1) / GROUP * SCALE_BYTES);
+    enum { GROUP = 128 }; /* not a unit */
+    if (cost_index_is_fp8(x)) return sym_int(c, x->index_dim + (x->index_dim + GROUP - 1) / GROUP * COST_FP32_BYTES);
     return cached_bytes(c, &m->kv, sym_int(c, x->index_dim), sym_int(c, 1));
 }
 

@@ -8,9 +8,9 @@
 #define NEG(x) sym_mul(b->c, INT(-1), (x))
 #define HALF(x) sym_div(b->c, (x), INT(2))
 
-/* Bytes of a log-sum-exp, fp32. Elementwise flops of a partial output's element: times its factor; of two that are
+/* Elementwise flops of a partial output's element: times its factor; of two that are
  * joined: two factors, one sum. Of a log-sum-exp among n: max, -, exp, +. */
-enum { LSE_BYTES = 4, SCALE_FLOPS = 1, MERGE_FLOPS = 3, LSE_FLOPS = 4 };
+enum { SCALE_FLOPS = 1, MERGE_FLOPS = 3, LSE_FLOPS = 4 };
 
 const struct sym *build_share(struct build *b, const struct sym *tokens)
 {
@@ -80,7 +80,7 @@ struct cost_op *build_context_gather(struct build *b, const char *name, const ch
 static void build_direct_outputs(struct build *b, const struct sym *rows, const struct sym *v, bool apart)
 {
     const struct sym *one = INT(1), *heads = PROD(rows, Y->N), *nodes = SUM(b->ly.context_far, one);
-    const struct sym *part = SUM(PROD(heads, v, Y->b_act), PROD(heads, INT(LSE_BYTES)));
+    const struct sym *part = SUM(PROD(heads, v, Y->b_act), PROD(heads, INT(COST_FP32_BYTES)));
     const bool far = crosses_nodes(b);
     const struct sym *here = far ? sym_div(b->c, b->context, nodes) : b->context; /* ranks of its node */
     struct cost_op *op = build_op(b, OP_ALL_TO_ALL, "context_all_to_all", "[B*T, d*N, Hv+1] -> [d, B*T, N, Hv+1]");
@@ -104,15 +104,15 @@ void build_context_outputs(struct build *b, const struct sym *rows, const struct
         return;
     }
     const struct sym *heads = PROD(Y->N, b->context), *own = PROD(rows, Y->N, v, Y->b_act);
-    struct cost_op *op =
-        build_context_gather(b, "lse_all_gather", "[B*T, d*N] of each of d ranks", PROD(rows, heads, INT(LSE_BYTES)));
+    struct cost_op *op = build_context_gather(b, "lse_all_gather", "[B*T, d*N] of each of d ranks",
+                                              PROD(rows, heads, INT(COST_FP32_BYTES)));
     op->apart = apart;
     op = build_op(b, OP_SCALE, "context_scale", "[B*T, d*N, Hv]");
     op->says = "partial outputs, each times its part of the whole softmax";
     op->apart = apart;
     op->vector_flops = SUM(PROD(INT(SCALE_FLOPS), rows, heads, v), PROD(INT(LSE_FLOPS), rows, heads, b->context));
     op->activation_bytes =
-        SUM(PROD(INT(2), b->context, own), PROD(rows, heads, SUM(b->context, INT(1)), INT(LSE_BYTES)));
+        SUM(PROD(INT(2), b->context, own), PROD(rows, heads, SUM(b->context, INT(1)), INT(COST_FP32_BYTES)));
     op = build_op(b, OP_ALL_REDUCE, "context_reduce_scatter", "[B*T, d*N, Hv] -> [B*T, N, Hv]");
     op->says = "sum of the ranks that share a context, each its own heads";
     op->apart = apart;
@@ -126,5 +126,5 @@ void build_context_merge(struct build *b)
     struct cost_op *op = build_op(b, OP_SCALE, "context_merge", "[B*T, N, Hv]");
     op->says = "outputs over old and over new tokens, joined by their log-sum-exp";
     op->vector_flops = SUM(PROD(INT(MERGE_FLOPS), heads, Y->Hv), PROD(INT(2 * LSE_FLOPS), heads));
-    op->activation_bytes = SUM(PROD(INT(3), heads, Y->Hv, Y->b_act), PROD(INT(2 * LSE_BYTES), heads));
+    op->activation_bytes = SUM(PROD(INT(3), heads, Y->Hv, Y->b_act), PROD(INT(2 * COST_FP32_BYTES), heads));
 }

@@ -18,6 +18,8 @@
 #include "calc/model/model.h"
 #include "calc/sym/sym.h"
 
+enum { COST_FP32_BYTES = 4 };
+
 /* The symbols: field, text, meaning. Workload first, so that products print as the course writes them. */
 #define COST_SYMBOLS(X)                                                                                                \
     X(B, "B", "sequences in the batch")                                                                                \

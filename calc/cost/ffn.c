@@ -11,8 +11,6 @@
 /* Elementwise flops of the nonlinearity: SiLU x/(1+exp(-x)) is neg, exp, +, /; the gate multiplies once more. */
 enum { ACT_FLOPS = 4, GATE_FLOPS = 1, INNER_NORM_FLOPS = 4 };
 
-enum { FP32_BYTES = 4 };
-
 void build_activation(struct build *b, const char *name, const struct sym *rows, const struct sym *width, bool gated)
 {
     struct cost_op *op = build_op(b, OP_ACTIVATION, name, gated ? "[rows, 2F] -> [rows, F]" : "[rows, F]");
@@ -248,9 +246,9 @@ static void build_sum_bias(struct build *b, const char *name)
  * scale of 4 bytes for 128 elements (DeepEP). */
 static const struct sym *dispatched_bytes(struct build *b)
 {
-    enum { SCALE_BYTES = 4, SCALE_GROUP = 128 };
+    enum { SCALE_GROUP = 128 };
     const bool bits8 = strcmp(b->m->weights[WEIGHT_EXPERT].compute, "fp8") == 0;
-    return bits8 ? sym_rat(b->c, SCALE_GROUP + SCALE_BYTES, SCALE_GROUP) : Y->b_act;
+    return bits8 ? sym_rat(b->c, SCALE_GROUP + COST_FP32_BYTES, SCALE_GROUP) : Y->b_act;
 }
 
 /* Each of the t ranks of a group sends its part of the tokens to the ranks of their experts, or gets it back. What
@@ -278,7 +276,7 @@ static void build_image_experts(struct build *b, const struct ffn *f)
     build_tensor(b, op, WEIGHT_ROUTER, INT(1), known, Y->D);
     if (f->router_correction)
         op->tensor[op->tensors_n++] =
-            (struct cost_tensor){.class = WEIGHT_OTHER, .elems = known, .bytes = PROD(INT(FP32_BYTES), known)};
+            (struct cost_tensor){.class = WEIGHT_OTHER, .elems = known, .bytes = PROD(INT(COST_FP32_BYTES), known)};
     for (size_t i = 0; i < op->tensors_n; i++) op->tensor[i].idle = true;
 }
 
@@ -294,7 +292,7 @@ static void build_experts(struct build *b, const struct ffn *f)
     op->activation_bytes = PROD(b->rows, SUM(known, Y->k), Y->b_act);
     if (f->router_correction) /* stored in fp32 whatever the file's format */
         op->tensor[op->tensors_n++] =
-            (struct cost_tensor){.class = WEIGHT_OTHER, .elems = known, .bytes = PROD(INT(FP32_BYTES), known)};
+            (struct cost_tensor){.class = WEIGHT_OTHER, .elems = known, .bytes = PROD(INT(COST_FP32_BYTES), known)};
     if (f->expert_scale) {
         op->vector_flops = SUM(op->vector_flops, n);
         build_vector(b, op, Y->E, false);
@@ -302,7 +300,7 @@ static void build_experts(struct build *b, const struct ffn *f)
     for (size_t i = 0; i < op->tensors_n; i++) op->weight_bytes = SUM(op->weight_bytes, op->tensor[i].bytes);
     if (f->image_correction)
         op->tensor[op->tensors_n++] = (struct cost_tensor){
-            .class = WEIGHT_OTHER, .elems = known, .bytes = PROD(INT(FP32_BYTES), known), .idle = true};
+            .class = WEIGHT_OTHER, .elems = known, .bytes = PROD(INT(COST_FP32_BYTES), known), .idle = true};
     const bool latent = f->latent_width > 0;
     const struct sym *width = latent ? Y->Z : Y->D;
     if (latent) build_linear(b, "latent_down", "[B*T, D] x [D, Z]", WEIGHT_FFN, b->rows, Y->D, Y->Z, false);

@@ -205,8 +205,6 @@ static void build_core(struct build *b, const struct mixer *x, const char *shape
     build_pairs(b, x, shape, &at, qk, v, cached, from_cache);
 }
 
-enum { SUM_BYTES = 4 };
-
 /* Norms of query and key heads, `width` elements together, before they rotate. */
 static void build_qk_norm(struct build *b, const struct mixer *x, const struct sym *width)
 {
@@ -217,7 +215,8 @@ static void build_qk_norm(struct build *b, const struct mixer *x, const struct s
     const struct sym *shared = PROD(INT(build_norm_vectors(of) * sides), Y->H);
     const bool plain = kind == QK_NORM_PLAIN;
     if (kind == QK_NORM_WIDE) /* a rank has the squares of its own heads; sums in fp32 */
-        build_sum_of_bytes(b, "qk_norm_all_reduce", "[B*T, 2] over t ranks", PROD(b->rows, INT(sides * SUM_BYTES)));
+        build_sum_of_bytes(b, "qk_norm_all_reduce", "[B*T, 2] over t ranks",
+                           PROD(b->rows, INT(sides * COST_FP32_BYTES)));
     build_head_norm(b, "qk_norm", "[B*T, (N+K)*H]", plain ? PLAIN_NORM_FLOPS : build_norm_flops(of), width,
                     plain                  ? NULL
                     : kind == QK_NORM_HEAD ? shared

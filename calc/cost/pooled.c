@@ -10,7 +10,6 @@
 
 /* Elementwise flops: of a number that enters an entry: + of its place, softmax max, -, exp, +, /, times, sum; of one of
  * the entry its norm. Of a softmax per score. Of a norm without a weight. */
-enum { SCORE_BYTES = 4 }; /* scores are summed as floats */
 
 enum { POOL_FLOPS = 8, NORM_FLOPS = 4, SOFTMAX_FLOPS = 5, PLAIN_NORM_FLOPS = 3 };
 
@@ -93,7 +92,8 @@ static void build_entry_index(struct build *b, const struct mixer *x)
     build_linear(b, "index_weights", "[B*T, D] x [D, Ni]", WEIGHT_ROUTER, b->rows, Y->D, Y->Ni, false);
     build_index_op(b, &at, INDEX_WEIGHED);
     if (!b->layout->free && build_index_parts(x, layout_whole(&b->layout->layout).tp) == 1) return;
-    build_sum_of_bytes(b, "index_all_reduce", "[B, T, S/Tp] over t ranks", PROD(b->many, at.pairs, INT(SCORE_BYTES)));
+    build_sum_of_bytes(b, "index_all_reduce", "[B, T, S/Tp] over t ranks",
+                       PROD(b->many, at.pairs, INT(COST_FP32_BYTES)));
     if (b->split) build_apart(b);
 }
 

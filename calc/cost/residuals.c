@@ -49,8 +49,11 @@ void build_residuals_close(struct build *b)
 const struct sym *build_residuals_sent(struct build *b, int64_t stages)
 {
     const int64_t group = b->m->residual_group;
-    int64_t sum = 0;
+    int64_t sum = 0, from = 0;
     if (group == 0) return INT(1);
-    for (int64_t i = 1; i < stages; i++) sum += groups_before(i * b->m->layers / stages, group) + 1;
+    for (int64_t i = 1; i < stages; i++) {
+        from += layout_stage_layers(b->m->layers, stages, i - 1);
+        sum += groups_before(from, group) + 1;
+    }
     return stages > 1 ? sym_rat(b->c, sum, stages - 1) : INT(groups_before(b->m->layers, group) + 1);
 }

@@ -4,8 +4,6 @@
 
 #include "calc/model/stored.h"
 
-enum { FP32_BYTES = 4 };
-
 static const struct train_recipe RECIPES[] = {
     {.name = "adamw",
      .meaning = "bf16 parameters and gradients; fp32 master copy and two moments: 16 bytes a parameter",
@@ -36,7 +34,7 @@ static const struct train_recipe RECIPES[] = {
      .source = "8-bit optimizers, arXiv 2110.02861, section 2.1",
      .param_bytes = 2,
      .grad_bytes = 2,
-     .state_bytes = 6 + 2 * FP32_BYTES / 2048.0 /* not a unit */},
+     .state_bytes = 6 + 2 * COST_FP32_BYTES / 2048.0 /* not a unit */},
     {.name = "momentum",
      .meaning = "bf16 parameters and gradients; fp32 copy and one moment (SGD with momentum): 12 bytes",
      .source = "ZeRO, arXiv 1910.02054, section 3.1",
@@ -106,7 +104,7 @@ static const struct sym *of_attention(const struct saved *s, const struct cost_o
     struct sym_ctx *c = s->c;
     const struct sym *heads = sym_rat(c, s->m->kinds[op->kind_index].mixer.heads, s->tp);
     const struct sym *inputs = sym_sub(c, op->activation_bytes, mixed_output(s, op));
-    const struct sym *statistic = SYM_PROD(c, sym_int(c, FP32_BYTES), s->rows, heads);
+    const struct sym *statistic = SYM_PROD(c, sym_int(c, COST_FP32_BYTES), s->rows, heads);
     if (!s->scores) return sym_add(c, inputs, statistic);
     return sym_add(c, inputs, SYM_PROD(c, s->rows, s->pass->S, heads, s->act)); /* the softmax of all pairs */
 }
@@ -122,7 +120,7 @@ static const struct sym *saved_by(const struct saved *s, const struct cost_op *o
         return SYM_PROD(c, op->rows, sym_int(c, s->m->kinds[op->kind_index].ffn.experts_per_token), op->in, s->act);
     case OP_LM_HEAD: /* logits in fp32, for the loss */
         return sym_add(c, SYM_PROD(c, op->rows, op->in, s->act),
-                       SYM_PROD(c, op->rows, op->out, sym_int(c, FP32_BYTES)));
+                       SYM_PROD(c, op->rows, op->out, sym_int(c, COST_FP32_BYTES)));
     case OP_ATTENTION: return of_attention(s, op);
     case OP_SCAN: return sym_sub(c, bytes, mixed_output(s, op));
     case OP_ACTIVATION: /* of three arrays two are read, of two one */

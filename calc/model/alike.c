@@ -21,11 +21,24 @@ static bool fits(const struct family *f, bool latent, bool experts, bool shared)
     return latent || ((f->moe != MOE_NONE) == experts && (shared || f->moe != MOE_DEEPSEEK));
 }
 
+/* Whether one of the words stands in a name, or one of the short ones where a part of it begins: "t5" in "t5gemma" and
+ * "flan-t5", not in "gpt5". */
+static bool says(const char *name, const char *const *words, const char *const *openings)
+{
+    for (size_t k = 0; words[k]; k++)
+        if (strstr(name, words[k])) return true;
+    for (const char *at = name; *at; at += strcspn(at, "-_."), at += strspn(at, "-_."))
+        for (size_t k = 0; openings[k]; k++)
+            if (strncmp(at, openings[k], strlen(openings[k])) == 0) return true;
+    return false;
+}
+
 /* Encoders, alone or before a decoder, and towers of images: words in their model_type, keys and classes of theirs. No
  * decoder is like them, whatever sizes they state. */
 static bool encodes(const struct json *root, const struct json *text)
 {
-    static const char *const WORDS[] = {"bert", "electra", "t5", "bart", "whisper", "wav2vec", "clip", "vit", NULL};
+    static const char *const WORDS[] = {"bert", "electra", "bart", "whisper", "wav2vec", "clip", NULL};
+    static const char *const OPENINGS[] = {"t5", "mt5", "umt5", "byt5", "longt5", "vit", "owlvit", "mobilevit", NULL};
     static const char *const KEYS[] = {"type_vocab_size",
                                        "classifier_pooling",
                                        "projection_dim",
@@ -45,8 +58,7 @@ static bool encodes(const struct json *root, const struct json *text)
             json_str(&first, &word, NULL) == ERR_OK && strstr(word, "MaskedLM"))
             return true;
         if (!json_get(parts[i], "model_type", &j) || json_str(&j, &word, NULL) != ERR_OK) continue;
-        for (size_t k = 0; WORDS[k]; k++)
-            if (strstr(word, WORDS[k])) return true;
+        if (says(word, WORDS, OPENINGS)) return true;
     }
     return false;
 }

@@ -198,14 +198,14 @@ enum err_code vary_ernie_vl(struct reader *r, int64_t layer, struct layer_kind *
 }
 
 /* Schedules that transformers makes a list of, without which it is not known which layers have an indexer. */
-enum err_code vary_indexer_types(struct reader *r)
+enum err_code vary_indexer_types(struct reader *r, int64_t usual)
 {
     static const char *const SCHEDULES[] = {"index_topk_pattern", "index_topk_freq"};
     struct json j;
-    int64_t every = 1;
+    int64_t every = usual;
     if (json_has(&r->text, "indexer_types")) return ERR_OK;
     if (json_get(&r->text, SCHEDULES[1], &j)) TRY(json_int(&j, 0, LAYERS_MAX, &every, r->e));
-    if (every <= 1 && !json_get(&r->text, SCHEDULES[0], &j)) return ERR_OK;
+    if ((every == usual || (every < 1 && usual == 1)) && !json_get(&r->text, SCHEDULES[0], &j)) return ERR_OK;
     return err_set(r->e, ERR_INPUT, "%s: %s without indexer_types is not read: which layers have an indexer",
                    r->text.file, json_get(&r->text, SCHEDULES[0], &j) ? SCHEDULES[0] : SCHEDULES[1]);
 }
@@ -241,7 +241,7 @@ enum err_code vary_indexer(struct reader *r, int64_t layer, struct layer_kind *k
             return err_set(r->e, ERR_INPUT, "%s: %s is missing: the indexer's shape", r->text.file, KEYS[i]);
         TRY(json_int(&j, 1, 1 << 20, into[i], r->e));
     }
-    TRY(vary_indexer_types(r));
+    TRY(vary_indexer_types(r, 1));
     if (x->q_rank == 0)
         return err_set(r->e, ERR_INPUT, "%s: q_lora_rank is missing: the indexer's queries come from it", r->text.file);
     return vary_indexer_shared(r, layer, 1, x);

@@ -17,8 +17,9 @@ enum err_code vary_mimo_v2(struct reader *r, int64_t layer, struct layer_kind *k
 enum err_code vary_minimax_m2(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_ernie_moe(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_ernie_vl(struct reader *r, int64_t layer, struct layer_kind *k);
-/* vary_indexer_types -- refuse a schedule of indexers that is no list. */
-enum err_code vary_indexer_types(struct reader *r);
+/* vary_indexer_types -- refuse a schedule of indexers that is no list; but one in so many layers, as the class has it.
+ */
+enum err_code vary_indexer_types(struct reader *r, int64_t usual);
 /* vary_indexer_shared -- indexer_types: "full" has the indexer of x, "shared" takes the choice of the last of those and
  * none is left of it. Without the key the first layer is full, and the first of every `group` behind it. Errors:
  * ERR_INPUT. */

@@ -18,7 +18,7 @@ enum err_code vary_glm5_next(struct reader *r, int64_t layer, struct layer_kind 
 {
     struct mixer *x = &k->mixer;
     if (x->kind != MIXER_LATENT) return ERR_OK;
-    TRY(vary_indexer_types(r));
+    TRY(vary_indexer_types(r, 1));
     TRY(read_indexer(r, x, 32));                                              /* class default; not a unit */
     TRY(reader_int(r, "index_kpool", 1, 1 << 16, 16, &x->index_pool_tokens)); /* class default; not a unit */
     if (x->top_keys % x->index_pool_tokens != 0)
@@ -38,9 +38,11 @@ enum err_code extend_glm5_next(struct reader *r)
 
 enum err_code vary_hy_v4(struct reader *r, int64_t layer, struct layer_kind *k)
 {
+    enum { GROUP = 4 }; /* class default: layers of an indexer */
     k->mixer.output_gate = true;
+    TRY(vary_indexer_types(r, GROUP));
     TRY(read_indexer(r, &k->mixer, 16)); /* class default; not a unit */
-    return vary_indexer_shared(r, layer, 4, &k->mixer);
+    return vary_indexer_shared(r, layer, GROUP, &k->mixer);
 }
 
 enum err_code extend_hy_v4(struct reader *r)
@@ -55,6 +57,7 @@ enum err_code vary_axk2(struct reader *r, int64_t layer, struct layer_kind *k)
     int64_t rank;
     (void)layer;
     k->mixer.output_gate = k->mixer.gate_of_latent = true;
+    TRY(vary_indexer_types(r, 1));
     TRY(read_indexer(r, &k->mixer, 16));                          /* class default; not a unit */
     TRY(reader_int(r, "gated_norm_rank", 1, 1 << 20, 16, &rank)); /* class default; not a unit */
     k->mixer_gate_rank = rank;
