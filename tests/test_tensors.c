@@ -549,6 +549,7 @@ static void test_block_sizes(void **state)
         {30, "BF16", 1, 2},
         {34, "TQ1_0", 256, 2 + 4 + 48},
         {35, "TQ2_0", 256, 2 + 64},
+        {36, "I2_S", 4, 1},
         {39, "MXFP4", 32, 1 + 16},
         {40, "NVFP4", 64, 4 + 32},
     };
@@ -561,6 +562,7 @@ static void test_block_sizes(void **state)
         assert_string_equal(t->name, BLOCKS[i].name);
         assert_int_equal(t->block_elems, BLOCKS[i].elems);
         assert_int_equal(t->block_bytes, BLOCKS[i].bytes);
+        assert_int_equal(t->tail_bytes, BLOCKS[i].number == 36 ? 32 : 0);
     }
     static const char *const SAFE[] = {"F4:4",      "F6_E2M3:6", "F6_E3M2:6",     "BOOL:8",       "U8:8",   "I8:8",
                                        "F8_E5M2:8", "F8_E4M3:8", "F8_E8M0:8",     "I16:16",       "U16:16", "F16:16",

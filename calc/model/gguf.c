@@ -9,22 +9,24 @@
 
 /* Block sizes: q4_0 is a 16-bit scale and 32 nibbles, 2 + 16; the k-quants are super-blocks of 256, for example q4_K
  * two 16-bit scales, 12 bytes of 6-bit ones and 128 of nibbles; mxfp4 an 8-bit exponent and 32 nibbles. Numbers without
- * a row (4, 5, 31..33, 36..38) were taken out of the format. */
+ * a row (4, 5, 31..33, 37, 38) were taken out of the format. i2_s is BitNet's own: four numbers of two bits a byte, and
+ * 32 bytes with the scale of the tensor behind them (microsoft/BitNet, ggml.c). */
 static const struct {
     uint32_t number;
     struct tensor_type type;
 } TYPES[] = {
-    {0, {"F32", 1, 4, false}},        {1, {"F16", 1, 2, false}},        {30, {"BF16", 1, 2, false}},
-    {28, {"F64", 1, 8, false}},       {24, {"I8", 1, 1, false}},        {25, {"I16", 1, 2, false}},
-    {26, {"I32", 1, 4, false}},       {27, {"I64", 1, 8, false}},       {2, {"Q4_0", 32, 18, true}},
-    {3, {"Q4_1", 32, 20, true}},      {6, {"Q5_0", 32, 22, true}},      {7, {"Q5_1", 32, 24, true}},
-    {8, {"Q8_0", 32, 34, true}},      {9, {"Q8_1", 32, 36, true}},      {10, {"Q2_K", 256, 84, true}},
-    {11, {"Q3_K", 256, 110, true}},   {12, {"Q4_K", 256, 144, true}},   {13, {"Q5_K", 256, 176, true}},
-    {14, {"Q6_K", 256, 210, true}},   {15, {"Q8_K", 256, 292, true}},   {16, {"IQ2_XXS", 256, 66, true}},
-    {17, {"IQ2_XS", 256, 74, true}},  {18, {"IQ3_XXS", 256, 98, true}}, {19, {"IQ1_S", 256, 50, true}},
-    {20, {"IQ4_NL", 32, 18, true}},   {21, {"IQ3_S", 256, 110, true}},  {22, {"IQ2_S", 256, 82, true}},
-    {23, {"IQ4_XS", 256, 136, true}}, {29, {"IQ1_M", 256, 56, true}},   {34, {"TQ1_0", 256, 54, true}},
-    {35, {"TQ2_0", 256, 66, true}},   {39, {"MXFP4", 32, 17, true}},    {40, {"NVFP4", 64, 36, true}},
+    {0, {"F32", 1, 4, false, 0}},        {1, {"F16", 1, 2, false, 0}},        {30, {"BF16", 1, 2, false, 0}},
+    {28, {"F64", 1, 8, false, 0}},       {24, {"I8", 1, 1, false, 0}},        {25, {"I16", 1, 2, false, 0}},
+    {26, {"I32", 1, 4, false, 0}},       {27, {"I64", 1, 8, false, 0}},       {2, {"Q4_0", 32, 18, true, 0}},
+    {3, {"Q4_1", 32, 20, true, 0}},      {6, {"Q5_0", 32, 22, true, 0}},      {7, {"Q5_1", 32, 24, true, 0}},
+    {8, {"Q8_0", 32, 34, true, 0}},      {9, {"Q8_1", 32, 36, true, 0}},      {10, {"Q2_K", 256, 84, true, 0}},
+    {11, {"Q3_K", 256, 110, true, 0}},   {12, {"Q4_K", 256, 144, true, 0}},   {13, {"Q5_K", 256, 176, true, 0}},
+    {14, {"Q6_K", 256, 210, true, 0}},   {15, {"Q8_K", 256, 292, true, 0}},   {16, {"IQ2_XXS", 256, 66, true, 0}},
+    {17, {"IQ2_XS", 256, 74, true, 0}},  {18, {"IQ3_XXS", 256, 98, true, 0}}, {19, {"IQ1_S", 256, 50, true, 0}},
+    {20, {"IQ4_NL", 32, 18, true, 0}},   {21, {"IQ3_S", 256, 110, true, 0}},  {22, {"IQ2_S", 256, 82, true, 0}},
+    {23, {"IQ4_XS", 256, 136, true, 0}}, {29, {"IQ1_M", 256, 56, true, 0}},   {34, {"TQ1_0", 256, 54, true, 0}},
+    {35, {"TQ2_0", 256, 66, true, 0}},   {39, {"MXFP4", 32, 17, true, 0}},    {40, {"NVFP4", 64, 36, true, 0}},
+    {36, {"I2_S", 4, 1, true, 32}},
 };
 
 const struct tensor_type *gguf_type(uint32_t number)

@@ -60,6 +60,11 @@ enum err_code gguf_put_gemma4(const struct gguf_reading *t);
 enum err_code gguf_put_deepseek4(const struct gguf_reading *t);
 enum err_code gguf_put_deci(const struct gguf_reading *t);
 enum err_code gguf_put_kimi(const struct gguf_reading *t);
+enum err_code gguf_put_grok(const struct gguf_reading *t);
+enum err_code gguf_put_cohere2_moe(const struct gguf_reading *t);
+enum err_code gguf_put_plamo2(const struct gguf_reading *t); /* gguf_recurrent.c, and these two */
+enum err_code gguf_put_finch(const struct gguf_reading *t);
+enum err_code gguf_put_goose(const struct gguf_reading *t);
 
 /* gguf_family -- the family that general.architecture stands for; NULL: its metadata are not read. */
 const struct family *gguf_family(struct arena *a, const struct tensor_set *s);

@@ -190,3 +190,77 @@ enum err_code gguf_put_recurrent(const struct gguf_reading *t)
     }
     return ERR_OK;
 }
+
+/* PLaMo-2: heads of the layers that attend; layers with a convolution have a scan. Which do must follow the step that
+ * the class has. Source: llama.cpp, src/models/plamo2.cpp. */
+enum err_code gguf_put_plamo2(const struct gguf_reading *t)
+{
+    static const struct {
+        const char *gguf, *config;
+    } KEYS[] = {{"attention.head_count", "num_attention_heads"},
+                {"attention.head_count_kv", "num_key_value_heads"},
+                {"ssm.state_size", "mamba_d_state"},
+                {"ssm.conv_kernel", "mamba_d_conv"},
+                {"ssm.time_step_rank", "mamba_num_heads"}};
+    int64_t inner, heads, width, step = 0, first = -1;
+    bool *has;
+    for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++) {
+        TRY(need(t, KEYS[i].gguf, &width));
+        gguf_put(t, KEYS[i].config, width);
+    }
+    TRY(need(t, "ssm.inner_size", &inner));
+    TRY(need(t, "ssm.time_step_rank", &heads));
+    TRY(whole(t, inner, heads, "heads", &width));
+    gguf_put(t, "hidden_size_per_head", width);
+    TRY(mark(t, "ssm_conv1d.weight", &has));
+    for (int64_t i = 0; i < t->layers && step == 0; i++) {
+        if (has[i]) continue;
+        if (first >= 0) step = i - first;
+        if (first < 0) first = i;
+    }
+    if (first < 0)
+        return err_set(t->err, ERR_INPUT, "%s: every block has a convolution: which attend is not known", t->name);
+    if (step == 0) step = 2 * first > t->layers ? 2 * first : t->layers;
+    for (int64_t i = 0; i < t->layers; i++)
+        if (has[i] != (i % step != step / 2))
+            return err_set(t->err, ERR_INPUT, "%s: the layers that attend follow no step of the class, at block %lld",
+                           t->name, (long long)i);
+    gguf_put(t, "mamba_step", step);
+    return ERR_OK;
+}
+
+/* Heads of RWKV: the width by that of a head. */
+static enum err_code put_time_mix(const struct gguf_reading *t, const char *const (*keys)[2], size_t n)
+{
+    int64_t width, head, v;
+    TRY(need(t, "embedding_length", &width));
+    TRY(need(t, "wkv.head_size", &head));
+    if (width % head != 0)
+        return err_set(t->err, ERR_INPUT, "%s: width %lld is no multiple of wkv.head_size %lld", t->name,
+                       (long long)width, (long long)head);
+    gguf_put(t, "num_heads", width / head);
+    for (size_t i = 0; i < n; i++) {
+        TRY(need(t, keys[i][0], &v));
+        gguf_put(t, keys[i][1], v);
+    }
+    return ERR_OK;
+}
+
+/* RWKV-6 and -7. Source: llama.cpp, src/models/rwkv6.cpp, rwkv7.cpp and their conversion. */
+enum err_code gguf_put_finch(const struct gguf_reading *t)
+{
+    static const char *const KEYS[][2] = {{"time_mix_extra_dim", "proj_low_rank_dim"},
+                                          {"time_decay_extra_dim", "gate_low_rank_dim"}};
+    out_str(t->out, ",\"expand_k\":1,\"expand_v\":1");
+    return put_time_mix(t, KEYS, sizeof KEYS / sizeof KEYS[0]);
+}
+
+enum err_code gguf_put_goose(const struct gguf_reading *t)
+{
+    static const char *const KEYS[][2] = {{"wkv.head_size", "head_dim"},
+                                          {"attention.decay_lora_rank", "decay_low_rank_dim"},
+                                          {"attention.iclr_lora_rank", "a_low_rank_dim"},
+                                          {"attention.value_residual_mix_lora_rank", "v_low_rank_dim"},
+                                          {"attention.gate_lora_rank", "gate_low_rank_dim"}};
+    return put_time_mix(t, KEYS, sizeof KEYS / sizeof KEYS[0]);
+}

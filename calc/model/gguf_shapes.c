@@ -168,3 +168,29 @@ enum err_code gguf_put_deepseek4(const struct gguf_reading *t)
     out_char(t->out, ']');
     return ERR_OK;
 }
+
+/* Grok: with an MLP beside the experts it is Grok 2. Source: llama.cpp, src/models/grok.cpp. */
+enum err_code gguf_put_grok(const struct gguf_reading *t)
+{
+    bool found = false;
+    const bool beside = gguf_in_layers(t->set, "ffn_up.weight");
+    if (beside) out_str(t->out, ",\"residual_moe\":true");
+    if (!beside) TRY(gguf_copy(t, "expert_feed_forward_length", "intermediate_size", &found));
+    return found ? ERR_OK : gguf_copy(t, "feed_forward_length", "intermediate_size", &found);
+}
+
+/* Cohere 2 with experts: the plain width is that of the dense layers before them. Source: llama.cpp,
+ * src/models/cohere2moe.cpp. */
+enum err_code gguf_put_cohere2_moe(const struct gguf_reading *t)
+{
+    const char *key = arena_printf(t->arena, "%s.attention.layer_norm_rms_epsilon", t->architecture);
+    const char *pattern = arena_printf(t->arena, "%s.attention.sliding_window_pattern", t->architecture);
+    bool found;
+    if (!key || !pattern) return err_nomem(t->err);
+    if (tensors_meta(t->set, key)) out_str(t->out, ",\"rms_norm_eps\":0.00001");
+    const struct tensor_meta *m = tensors_meta(t->set, pattern);
+    if (m && m->kind == TENSOR_META_INT) gguf_put(t, "sliding_window_pattern", m->integer);
+    TRY(gguf_copy(t, "feed_forward_length", "prefix_dense_intermediate_size", &found));
+    TRY(gguf_copy(t, "expert_feed_forward_length", "intermediate_size", &found));
+    return found ? ERR_OK : gguf_copy(t, "feed_forward_length", "intermediate_size", &found);
+}

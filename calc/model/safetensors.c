@@ -9,12 +9,14 @@
 
 /* Elements that share whole bytes, and those bytes. */
 static const struct tensor_type TYPES[] = {
-    {"BF16", 1, 2, false},        {"F32", 1, 4, false},         {"F16", 1, 2, false},  {"F8_E4M3", 1, 1, false},
-    {"F8_E5M2", 1, 1, false},     {"F8_E8M0", 1, 1, false},     {"U8", 1, 1, false},   {"I8", 1, 1, false},
-    {"I32", 1, 4, false},         {"I64", 1, 8, false},         {"BOOL", 1, 1, false}, {"F4", 2, 1, false},
-    {"F6_E2M3", 4, 3, false},     {"F6_E3M2", 4, 3, false},     {"I16", 1, 2, false},  {"U16", 1, 2, false},
-    {"U32", 1, 4, false},         {"U64", 1, 8, false},         {"F64", 1, 8, false},  {"C64", 1, 8, false},
-    {"F8_E4M3FNUZ", 1, 1, false}, {"F8_E5M2FNUZ", 1, 1, false},
+    {"BF16", 1, 2, false, 0},        {"F32", 1, 4, false, 0},     {"F16", 1, 2, false, 0},
+    {"F8_E4M3", 1, 1, false, 0},     {"F8_E5M2", 1, 1, false, 0}, {"F8_E8M0", 1, 1, false, 0},
+    {"U8", 1, 1, false, 0},          {"I8", 1, 1, false, 0},      {"I32", 1, 4, false, 0},
+    {"I64", 1, 8, false, 0},         {"BOOL", 1, 1, false, 0},    {"F4", 2, 1, false, 0},
+    {"F6_E2M3", 4, 3, false, 0},     {"F6_E3M2", 4, 3, false, 0}, {"I16", 1, 2, false, 0},
+    {"U16", 1, 2, false, 0},         {"U32", 1, 4, false, 0},     {"U64", 1, 8, false, 0},
+    {"F64", 1, 8, false, 0},         {"C64", 1, 8, false, 0},     {"F8_E4M3FNUZ", 1, 1, false, 0},
+    {"F8_E5M2FNUZ", 1, 1, false, 0},
 };
 
 const struct tensor_type *safetensors_type(const char *name, size_t len)

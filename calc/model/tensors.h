@@ -22,7 +22,8 @@ enum { TENSOR_DIMS_MAX = 8 };
 struct tensor_type {
     const char *name; /* as its format spells it: "BF16", "Q4_K" */
     int64_t block_elems, block_bytes;
-    bool quantised; /* scales are in the blocks */
+    bool quantised;     /* scales are in the blocks */
+    int64_t tail_bytes; /* behind the blocks of a tensor */
 };
 
 struct tensor {

@@ -212,7 +212,8 @@ static enum err_code measure(const struct tensor_source *src, struct tensor *t, 
         return err_set(e, ERR_INPUT, "%s: tensor '%s': its shape is no whole number of %s blocks of %lld elements",
                        src->name, tensor_clean(name, t->name, strlen(t->name)), t->type->name,
                        (long long)t->type->block_elems);
-    if (over || __builtin_mul_overflow(t->elems / t->type->block_elems, t->type->block_bytes, &t->bytes))
+    if (over || __builtin_mul_overflow(t->elems / t->type->block_elems, t->type->block_bytes, &t->bytes) ||
+        __builtin_add_overflow(t->bytes, t->type->tail_bytes, &t->bytes))
         return err_set(e, ERR_INPUT, "%s: tensor '%s': the product of its shape is beyond 64 bits", src->name,
                        tensor_clean(name, t->name, strlen(t->name)));
     return ERR_OK;
