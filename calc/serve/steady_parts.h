@@ -109,6 +109,7 @@ struct steady_flow {
     double each_s;                /* that a prompt adds to its steps */
     double left_frac, left_steps; /* of time a full step leaves prompt tokens over; how many, in steps, on average */
     double between_s2;            /* variance of the seconds of prompts between two decode steps; 0: not known */
+    double period_s;              /* prompts of a busy period between decode steps, on average; 0: not known */
     double mates;                 /* others that begin to decode together with one */
     double seen_s;                /* a step as who arrives finds it: the mean of squares over the mean */
     double last_cv2;              /* of a batch's last steps: variance over square of the mean */
@@ -143,6 +144,10 @@ double steady_histogram_below(const struct steady_histogram *h, double value_s);
 
 /* ---- one replica ---- */
 
+/* Parts of the distribution of how many decode. */
+enum { STEADY_NUMBERS = 9 };
+extern const double STEADY_NUMBER_PART[STEADY_NUMBERS];
+
 /* What is asked of a replica, and its answer. */
 struct steady_replica {
     const struct steady_setup *s;
@@ -160,6 +165,7 @@ struct steady_replica {
     double decoding, square;                  /* mean and mean square of those that decode */
     double token_s;                           /* of a step to one that decodes */
     double slope_s;                           /* by which it grows with one more */
+    double number_s[STEADY_NUMBERS];          /* what it takes beside so many, above the mean: parts of them */
     double idle_frac;                         /* of time in which nobody decodes */
     double wait_frac, wait_s;                 /* requests that wait for a place; on average of all */
     struct steady_chain *chain, *alone_chain; /* pieces at a rate: prompts that wait, at these; NULL: not */
