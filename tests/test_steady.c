@@ -701,7 +701,7 @@ static void test_chain(void **state)
         double load;
     } CASES[] = {{"1709", "53", 1103, .6}, {"307", "41", 2003, .7}, {"exponential:907", "67", 811, .5}};
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
-        static struct steady_chain c;
+        struct steady_chain c;
         static struct steady_histogram h;
         static double step_s[STEPS + AFTER];
         static unsigned char begun[STEPS + AFTER];
@@ -711,6 +711,7 @@ static void test_chain(void **state)
         k.steady.budget_tokens = CASES[i].budget;
         must(steady_times_open(k.arena, &k.steady, &k.steady.times, &e), &e);
         struct steady_times *t = k.steady.times;
+        c = t->chain[0];
         struct steady_replica r = {.s = &k.steady, .times = t, .arrival_cv2 = 1, .prompts_frac = 1};
         const double n = 11, room = (double)CASES[i].budget - n, full_s = steady_times_step_s(t, n, room);
         const double rate = CASES[i].load * room / (full_s * k.lengths.prompt_tokens);

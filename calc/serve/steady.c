@@ -194,6 +194,7 @@ static enum err_code solve_together(struct arena *a, const struct steady_setup *
     struct steady_replica r = {.s = s, .times = s->times, .arrival_cv2 = 1, .others_frac = 1, .prompts_frac = 1};
     const double replicas = (double)s->replicas;
     if (!r.times) TRY(steady_times_open(a, s, &r.times, e));
+    TRY(steady_chain_room(r.times, steady_chain_phases(s), e));
     const double most_per_s = steady_saturation_of(&r);
     o->saturation_rate_per_s = most_per_s * replicas;
     o->by = r.by;

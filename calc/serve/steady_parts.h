@@ -65,7 +65,9 @@ struct steady_times {
     double *decode_s;                   /* [STEADY_N_KNOTS] */
     double (*prompt_s)[STEADY_X_KNOTS]; /* [STEADY_N_KNOTS], beyond the former */
     double n_knot[STEADY_N_KNOTS], x_knot[STEADY_X_KNOTS];
-    struct steady_chain *chain; /* [2]: when somebody decodes, and when nobody does; NULL: not in pieces */
+    struct arena *arena;
+    struct steady_chain *chain; /* [2]: when somebody decodes, and when nobody does */
+    int phases;                 /* that there is room for */
     struct {                    /* where it saturates, of limits that were asked before; rate_per_s 0: none */
         int64_t max_seqs, blocks, block_tokens;
         double watermark_frac, rate_per_s, most, places, again_frac;

@@ -339,6 +339,27 @@ static double kept_together(const struct steady_lengths *l)
     return several > 0 ? sum / several : 0;
 }
 
+/* Of how many are there, variance over mean, where those that begin together are apart: 1 of a Poisson stream. Of every
+ * R-th of one, 1 - (1 - 1/R) E[min(m, m')]/E[m]; where the router evens numbers out, that of all copies together, and
+ * of the numbers around it. MODEL.md "Steady state". */
+static double spread_of(const struct steady_setup *s, double n)
+{
+    const double copies = (double)s->replicas;
+    double below = 0, steps_below = 0, sum = 0, mean = 0;
+    if (s->replicas < 2 || s->load != STEADY_OPEN) return 1;
+    if (s->route != SIMULATE_ROUND_ROBIN) return fmin(1 / copies + 1 / (6 * n), 1);
+    for (size_t i = 0; i < STEADY_QUANTILES; i++) {
+        double part;
+        (void)steady_quantile(i, &part);
+        const double m = s->lengths->output_at[i] - 1;
+        sum += part * (steps_below + part * m / 2 + m * fmax(1 - below - part / 2, 0));
+        below += part;
+        steps_below += part * m;
+        mean += part * m;
+    }
+    return 1 - (1 - 1 / copies) * fmin(sum / mean, 1);
+}
+
 const double STEADY_NUMBER_PART[STEADY_NUMBERS] = {.02, .06, .12, .18, .24, .18, .12, .06, .02};
 
 /* Who comes finds as many as are there at any time (PASTA), whose mean and variance are known: by a gamma distribution
@@ -369,7 +390,7 @@ void steady_open_solve(struct steady_replica *r)
     const double kept = bunched ? kept_together(l) : 0;
     if (a > 0) {
         const double near = near_mean(&k, r->most);
-        walk(&k, near, bunched ? 1 + kept * mates_at(&k, near) : 1, r->most, &c);
+        walk(&k, near, spread_of(r->s, fmax(near, .5)) + (bunched ? kept * mates_at(&k, near) : 0), r->most, &c);
     }
     r->decoding = c.sum / c.total;
     r->square = c.square / c.total;
