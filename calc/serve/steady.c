@@ -155,7 +155,8 @@ void steady_tell_of(struct steady_replica *r, const struct steady_histogram *ttf
         all_s += (l->inverse * several - inverse) * (steady_chain_sum_s(r->chain, 1) - r->chain->mean_s);
         o->tpot_s.mean = token * r->scale * all_s / several;
     } else if (tpot->total > 0)
-        o->tpot_s.mean = token * (r->token_s + r->flow.extra_s * (l->inverse - (1 - l->single_frac) / l->steps));
+        o->tpot_s.mean = token * (r->token_s + r->flow.extra_s * (l->inverse - (1 - l->single_frac) / l->steps) +
+                                  r->fewer_s / l->steps - r->fewer_each_s);
     o->latency_s = latency_of(r, ttft, &sum);
     o->rate_per_s = r->rate_per_s * replicas;
     o->decoding = r->decoding;

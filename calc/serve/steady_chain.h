@@ -30,12 +30,12 @@ struct steady_chain {
     double one_tokens[STEADY_CHAIN_ONES], one_part[STEADY_CHAIN_ONES];
     double tokens[STEADY_CHAIN_PLACES];
     double step_s[STEADY_CHAIN_STATES], part[STEADY_CHAIN_STATES]; /* part: of steps */
-    double *to, *folded; /* [states][states]; room for as many */
-    int least[STEADY_CHAIN_STATES], last[STEADY_CHAIN_STATES]; /* of `to`, above 0 */
-    double mean_s;                                             /* of a step */
-    double done[STEADY_CHAIN_PLACES];                          /* prompts, in a step of that place */
-    double begin;                                              /* the same, of any step */
-    double with;                                               /* others, in a step in which one is done */
+    double *to, *folded;                                           /* [states][states]; room for as many */
+    int least[STEADY_CHAIN_STATES], last[STEADY_CHAIN_STATES];     /* of `to`, above 0 */
+    double mean_s;                                                 /* of a step */
+    double done[STEADY_CHAIN_PLACES];                              /* prompts, in a step of that place */
+    double begin;                                                  /* the same, of any step */
+    double with;                                                   /* others, in a step in which one is done */
     double entry[STEADY_CHAIN_STATES]; /* what waits in the first step of an answer, parts of them */
     int known;
     double sum_s[STEADY_CHAIN_STEPS]; /* so many steps from there on, on average */

@@ -159,7 +159,8 @@ void steady_chain_first(const struct steady_chain *c, const struct steady_length
             if (n == 1) s = steady_chain_come(c, count);
             memset(&ahead, 0, sizeof ahead);
             for (int i = from < c->full ? to - 1 : from; i < to; i++) {
-                const double found = find_phases(c, from < c->full ? from : i, from < c->full ? to : i + 1, weight * w, phase);
+                const double found =
+                    find_phases(c, from < c->full ? from : i, from < c->full ? to : i + 1, weight * w, phase);
                 if (!(found > LIGHT)) continue;
                 if (n > 1 && idle) s.weight[0] = weight * of_visits(c);
                 if (n > 1 && !idle) s = came_before(c, phase, count);

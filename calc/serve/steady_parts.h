@@ -168,6 +168,7 @@ struct steady_replica {
     double token_s;                           /* of a step to one that decodes */
     double slope_s;                           /* by which it grows with one more */
     double number_s[STEADY_NUMBERS];          /* what it takes beside so many, above the mean: parts of them */
+    double fewer_s, fewer_each_s;             /* of several copies: prompts that an answer, a token, sees less of */
     double idle_frac;                         /* of time in which nobody decodes */
     double wait_frac, wait_s;                 /* requests that wait for a place; on average of all */
     struct steady_chain *chain, *alone_chain; /* pieces at a rate: prompts that wait, at these; NULL: not */
@@ -181,6 +182,11 @@ double steady_saturation_of(struct steady_replica *r);
 /* steady_again_frac -- prompt tokens that preempted sequences compute anew where requests always wait, of those of the
  * requests: 0 where places for `seqs` bind, not the cache for `cache` sequences. MODEL.md "Steady state". */
 double steady_again_frac(const struct steady_replica *r, double seqs, double cache);
+
+/* steady_turn_none -- nobody comes to a copy behind a request, where `count` do on average: of every so many of a
+ * stream; and of one copy, exp(-count). steady_turn_fewer -- how many fewer come than on average; 0 of one copy. */
+double steady_turn_none(const struct steady_setup *s, double count);
+double steady_turn_fewer(const struct steady_setup *s, double count);
 
 /* steady_open_solve -- at its rate, below saturation: sets the members from decoding on. steady_closed_solve -- with so
  * many clients, fewer than have a place, and their time to think; sets the rate. */

@@ -68,6 +68,12 @@ static void find_others(const struct seen *x, double others, double tokens[RESID
     }
 }
 
+/* Who finds another of the last so long, against a Poisson stream. */
+static double found_of(const struct steady_replica *r, double count)
+{
+    return count > 1e-9 ? fmin((1 - steady_turn_none(r->s, count)) / -expm1(-count), 1) : r->s->replicas > 1 ? 0 : 1;
+}
+
 /* Requests that find a step of step_s in progress, which ends with `left` full steps to do before. Those that came
  * before it in that step are ahead of it: of prompts that do not fit into one step, where the step had prompts too,
  * they are among what is left. */
@@ -76,7 +82,8 @@ static void find_step(struct seen *x, const struct steady_flow *f, double step_s
 {
     if (!(weight > 1e-7)) return;
     struct steady_times *t = x->r->times;
-    const double others = f->rate_per_s * step_s, none = others > 1e-9 ? exp(-others) : 1;
+    const double others = f->rate_per_s * step_s * found_of(x->r, f->rate_per_s * step_s),
+                 none = others > 1e-9 ? exp(-others) : 1;
     double beside[RESIDUES];
     if (none < 1) find_others(x, others, beside);
     for (size_t p = 0; p < x->n; p++) {
@@ -105,7 +112,9 @@ static void find_flow(struct seen *x, const struct steady_flow *f, double weight
     /* arrivals more even than Poisson find fewer prompts in progress where nothing else is (Allen-Cunneen) */
     const struct steady_lengths *l = r->s->lengths;
     const double cs2 = fmax(l->prompt_square / (l->prompt_tokens * l->prompt_tokens) - 1, 0);
-    const double finds = f->n > 0 ? 1 : fmin((r->arrival_cv2 + cs2) / (1 + cs2), 1);
+    const double even = f->n > 0 ? 1 : fmin((r->arrival_cv2 + cs2) / (1 + cs2), 1);
+    const double last_of_s = fmax(f->period_s, f->own_s);
+    const double finds = r->s->replicas > 1 ? fmin(even, found_of(r, f->rate_per_s * last_of_s)) : even;
     double last_s[LASTS]; /* as found: the longer, the more often */
     const double s2 = log1p(f->last_cv2);
     for (int k = 0; k < LASTS; k++)
@@ -175,7 +184,7 @@ static void put_tokens(struct steady_replica *r, double steps, double own_s, dou
 {
     const struct steady_lengths *l = r->s->lengths;
     const struct steady_flow *f = &r->flow;
-    const double common = r->token_s - f->extra_s * (1 - l->single_frac) / l->steps;
+    const double common = r->token_s - (f->extra_s * (1 - l->single_frac) - r->fewer_s) / l->steps;
     const double spread = l->prompt_square / (l->prompt_tokens * l->prompt_tokens);
     const double number = fmax(r->square - r->decoding * r->decoding, 0) * r->slope_s * r->slope_s;
     /* steps in which others are replaced, the longer the more they slow each other down */
@@ -183,7 +192,8 @@ static void put_tokens(struct steady_replica *r, double steps, double own_s, dou
     double come, smooth;
     see_overlap(l, steps, 1 / (1 - follows), &come, &smooth);
     const double stride = l->drafted.inverse > 0 ? 1 / l->drafted.inverse : 1;
-    const double extra_s = f->extra_s + f->rate_per_s * f->period_s * (own_s - f->own_s);
+    const double extra_s = f->extra_s + f->rate_per_s * f->period_s * (own_s - f->own_s) -
+                           f->period_s * steady_turn_fewer(r->s, f->rate_per_s * steps * common);
     const double mean = fmax(common + extra_s / steps, f->decode_s), more_s = (mean - f->decode_s) * steps;
     const double prompts = f->each_s > 0 ? more_s / f->each_s : 0; /* that fall into its steps */
     double events = prompts, squares_s2 = prompts * f->each_s * f->each_s * spread, both_s2 = 0;
@@ -191,9 +201,13 @@ static void put_tokens(struct steady_replica *r, double steps, double own_s, dou
         const double window_s = f->decode_s * (steps - 1) + own_s;
         events = f->rate_per_s * window_s;
         squares_s2 = window_s / f->decode_s * f->between_s2;
+        if (r->s->replicas > 1) /* their number varies less than a Poisson one */
+            squares_s2 -= fmin((1 - 1 / (r->s->route == SIMULATE_ROUND_ROBIN ? (double)r->s->replicas : 2)) * events *
+                                   f->period_s * f->period_s,
+                               .8 * squares_s2);
         both_s2 = r->slope_s * f->between_s2 / f->each_s * come;
     }
-    const double none = exp(-events), some = fmax(1 - none, 1e-9), at = (mean - f->decode_s) / some;
+    const double none = steady_turn_none(r->s, events), some = fmax(1 - none, 1e-9), at = (mean - f->decode_s) / some;
     const double variance = squares_s2 / (steps * steps),
                  s2 = log1p(fmax((variance + at * at * some * some) / some / fmax(at * at, 1e-30) - 1, 0)),
                  sd = sqrt(s2);
