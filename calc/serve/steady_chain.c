@@ -115,13 +115,20 @@ static int place_of(const struct steady_chain *c, double tokens, double *part)
 {
     int i = 0;
     if (tokens >= c->room) {
-        i = c->full + (int)fmin((tokens - c->room) / c->gap, STEADY_CHAIN_PLACES);
+        const double above = (tokens - c->room) / c->gap;
+        i = c->full + (above < STEADY_CHAIN_PLACES ? (int)above : STEADY_CHAIN_PLACES);
         if (i > c->n - 2) i = c->n - 2;
     } else {
-        while (i + 1 < c->full && c->tokens[i + 1] <= tokens) i++;
+        for (int high = c->full; i + 1 < high;) {
+            const int middle = (i + high) / 2;
+            if (c->tokens[middle] <= tokens)
+                i = middle;
+            else
+                high = middle;
+        }
     }
-    const double low = c->tokens[i];
-    *part = fmin(fmax((tokens - low) / (c->tokens[i + 1] - low), 0), 1);
+    const double low = c->tokens[i], above = (tokens - low) / (c->tokens[i + 1] - low);
+    *part = above > 0 ? above < 1 ? above : 1 : 0;
     return i;
 }
 
@@ -267,7 +274,8 @@ static double of_place(const struct steady_chain *c, const double *part, int pla
 static double inside(const struct steady_chain *c, double tokens)
 {
     double beyond = 0;
-    for (int i = 0; i < c->ones; i++) beyond += c->one_part[i] * fmax(tokens - c->one_tokens[i], 0);
+    for (int i = 0; i < c->ones && c->one_tokens[i] < tokens; i++)
+        beyond += c->one_part[i] * (tokens - c->one_tokens[i]);
     return (c->even * beyond + (1 - c->even) * tokens) / c->prompt_tokens;
 }
 
@@ -280,7 +288,7 @@ static void find_entry(struct steady_chain *c)
         const double part = of_place(c, c->part, i);
         ends += i <= c->full ? part : 0;
         tokens += part * fmin(c->tokens[i], c->room);
-        within[i] = inside(c, c->tokens[i]) - inside(c, fmax(c->tokens[i] - c->room, 0));
+        within[i] = inside(c, c->tokens[i]) - (c->tokens[i] > c->room ? inside(c, c->tokens[i] - c->room) : 0);
         places += part * within[i];
     }
     const double others = places > 0 ? fmax(tokens / c->prompt_tokens - ends, 0) / places : 0;
@@ -332,8 +340,10 @@ static void find_sums(struct steady_chain *c, const struct steady_lengths *l, do
         memset(next, 0, all);
         for (int i = 0; i < c->states; i++) {
             const double *to = c->to + (size_t)i * row;
-            if (!(now[i] > 1e-6)) continue;
-            for (int j = c->least[i]; j <= c->last[i]; j++) next[j] += now[i] * to[j];
+            const double w = now[i];
+            const int last = c->last[i];
+            if (!(w > 1e-6)) continue;
+            for (int j = c->least[i]; j <= last; j++) next[j] += w * to[j];
         }
         memcpy(now, next, all);
     }

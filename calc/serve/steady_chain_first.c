@@ -8,7 +8,9 @@
  * the tokens. */
 enum { FINEST = 96, PER_ROOM = 16, ROOMS = 4, CELLS = FINEST + PER_ROOM * ROOMS + 2 * STEADY_CHAIN_PLACES };
 struct until {
-    double weight[CELLS], rooms[CELLS];
+    struct cell {
+        double weight, rooms;
+    } cell[CELLS];
     int most;
 };
 
@@ -23,8 +25,8 @@ static int cell_of(double rooms, double fine)
 static void put(struct until *x, double rooms, double fine, double weight)
 {
     const int i = cell_of(rooms - 1e-9, fine);
-    x->weight[i] += weight;
-    x->rooms[i] += weight * rooms;
+    x->cell[i].weight += weight;
+    x->cell[i].rooms += weight * rooms;
     if (i > x->most) x->most = i;
 }
 
@@ -47,29 +49,60 @@ static double last_s(const struct steady_chain *c, const double *at_s, double ro
 static void add_first(const struct steady_chain *c, const struct until *x, const double *at_s, double rest_s,
                       double wait_s, struct steady_histogram *h)
 {
+    double before = -1, from_s = 0, none = 1, rooms = 0;
     for (int i = 0; i <= x->most; i++) {
-        if (!(x->weight[i] > LIGHT)) continue;
-        const double all = x->rooms[i] / x->weight[i], full = floor(all - 1e-9), before = full > 0 ? full : 0;
-        const double own = all - before, before_s = rest_s + before * c->full_s;
-        const double behind = c->rate * before_s, none = exp(-behind), some = (1 - none) * x->weight[i];
-        const double from_s = wait_s + before_s;
-        steady_histogram_add(h, from_s + last_s(c, at_s, own), none * x->weight[i]);
+        const double weight = x->cell[i].weight;
+        if (!(weight > LIGHT)) continue;
+        const double all = x->cell[i].rooms / weight;
+        const int64_t whole = (int64_t)(all - 1e-9);
+        const double full = whole > 0 ? (double)whole : 0;
+        if (full > before) { /* places rise, and with them what is before */
+            const double before_s = rest_s + full * c->full_s, behind = c->rate * before_s;
+            before = full;
+            from_s = wait_s + before_s;
+            none = exp(-behind);
+            rooms = behind / (1 - none) * c->prompt_tokens / c->room;
+        }
+        const double own = all - full, some = (1 - none) * weight;
+        steady_histogram_add(h, from_s + last_s(c, at_s, own), none * weight);
         if (!(some > LIGHT)) continue;
-        const double rooms = behind / (1 - none) * c->prompt_tokens / c->room;
         steady_histogram_add(h, from_s + last_s(c, at_s, own + .5 * rooms), some / 2);
         steady_histogram_add(h, from_s + last_s(c, at_s, own + 1.5 * rooms), some / 2);
     }
 }
 
-/* Own prompts behind those. */
+static void clear(struct until *x)
+{
+    memset(x->cell, 0, (size_t)(x->most + 1) * sizeof *x->cell);
+    x->most = 0;
+}
+
+/* Own prompts, shortest first, behind those. */
 static void add_own(const double *rooms, const double *part, int n, double fine, const struct until *ahead,
                     struct until *all)
 {
-    memset(all, 0, sizeof *all);
+    clear(all);
     for (int i = 0; i <= ahead->most; i++) {
-        if (!(ahead->weight[i] > LIGHT)) continue;
-        const double from = ahead->rooms[i] / ahead->weight[i];
-        for (int p = 0; p < n; p++) put(all, from + rooms[p], fine, ahead->weight[i] * part[p]);
+        const double weight = ahead->cell[i].weight;
+        if (!(weight > LIGHT)) continue;
+        const double from = ahead->cell[i].rooms / weight;
+        int p = 0, last = 0;
+        for (; p < n; p++) { /* as put() does, the fine parts first */
+            const double at = from + rooms[p], place = at - 1e-9, w = weight * part[p];
+            if (!(place < 1) || !(place > 0)) break;
+            struct cell *x = &all->cell[last = (int)(place * fine)];
+            x->weight += w;
+            x->rooms += w * at;
+        }
+        for (; p < n; p++) {
+            const double at = from + rooms[p], place = at - 1e-9, w = weight * part[p];
+            if (!(place < ROOMS) || !(place >= 1)) break;
+            struct cell *x = &all->cell[last = FINEST + (int)(place * PER_ROOM)];
+            x->weight += w;
+            x->rooms += w * at;
+        }
+        if (last > all->most) all->most = last;
+        for (; p < n; p++) put(all, from + rooms[p], fine, weight * part[p]);
     }
 }
 
@@ -131,7 +164,7 @@ void steady_chain_first(const struct steady_chain *c, const struct steady_length
 {
     enum { TIMES = 4, OWNS = 48, KINDS = 4 };
     double own_tokens[OWNS], own_part[OWNS], at_s[LASTS + 1], phase[STEADY_CHAIN_PHASES], partly = 0;
-    struct until ahead, all;
+    struct until ahead = {.most = 0}, all = {.most = 0};
     if (!(weight > 1e-6)) return;
     const int owns = steady_chain_prompts(l, 1. / 32, OWNS, own_tokens, own_part), n = c->phases;
     const double fine = fmin(fmax(8 * c->room / c->prompt_tokens, PER_ROOM), FINEST);
@@ -157,7 +190,7 @@ void steady_chain_first(const struct steady_chain *c, const struct steady_length
             const double count = idle ? 0 : c->rate * step_s * past;
             struct steady_chain_sum s = {.n = 1, .tokens = {0}, .weight = {1}};
             if (n == 1) s = steady_chain_come(c, count);
-            memset(&ahead, 0, sizeof ahead);
+            clear(&ahead);
             for (int i = from < c->full ? to - 1 : from; i < to; i++) {
                 const double found =
                     find_phases(c, from < c->full ? from : i, from < c->full ? to : i + 1, weight * w, phase);

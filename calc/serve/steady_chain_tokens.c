@@ -16,8 +16,9 @@ void steady_chain_squares(struct steady_chain *c)
         double mean[2] = {0}, square[2] = {0};
         for (int i = 0; i < c->states; i++) {
             const double *to = c->to + (size_t)i * row;
+            const int last = c->last[i];
             double pv = 0, ps = 0;
-            for (int j = c->least[i]; j <= c->last[i]; j++) {
+            for (int j = c->least[i]; j <= last; j++) {
                 pv += to[j] * v[j];
                 ps += to[j] * s[j];
             }
