@@ -67,7 +67,7 @@ enum err_code steady_chain_room(struct steady_times *t, int phases, struct err *
 
 struct steady_chain_ticks steady_chain_tick(int phases, double ticks)
 {
-    enum { MOST = 4 * STEADY_CHAIN_PHASES };
+    enum { MOST = 8 * STEADY_CHAIN_PHASES };
     struct steady_chain_ticks x = {0};
     double p[MOST], rest = 1, rest_mean = ticks, rest_square = ticks + ticks * ticks;
     p[0] = exp(-ticks);
