@@ -202,7 +202,7 @@ static enum err_code solve_together(struct arena *a, const struct steady_setup *
     r.rate_per_s = most_per_s;
     if (s->load == STEADY_OPEN) {
         r.rate_per_s = s->rate_per_s / replicas;
-        r.arrival_cv2 = s->arrival_cv2 / replicas;
+        r.arrival_cv2 = steady_routed(s) > 1 ? s->arrival_cv2 / replicas : 1 + (s->arrival_cv2 - 1) / replicas;
         o->saturated = r.rate_per_s >= most_per_s;
         if (o->saturated) return ERR_OK;
         steady_open_solve(&r);

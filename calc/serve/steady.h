@@ -115,7 +115,7 @@ struct steady_setup {
                              one another, so that it takes what its first one takes; 0: in one */
     double watermark_frac;
     int64_t replicas;          /* the rate, or the clients, are split evenly */
-    enum simulate_route route; /* open, of several: what each of them has of the arrivals */
+    enum simulate_route route; /* open, of several: what each of them has of the arrivals; by prefixes: by chance */
     const struct steady_lengths *lengths;
     enum steady_load load;
     double rate_per_s;                 /* open: > 0, of all replicas */

@@ -47,7 +47,7 @@ struct steady_chain_sum steady_chain_come(const struct steady_chain *c, double c
 
 int steady_chain_phases(const struct steady_setup *s)
 {
-    if (s->replicas < 2 || s->load != STEADY_OPEN) return 1;
+    if (steady_routed(s) < 2) return 1;
     return s->route == SIMULATE_ROUND_ROBIN && s->replicas > 2 ? STEADY_CHAIN_PHASES : 2;
 }
 

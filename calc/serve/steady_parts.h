@@ -183,6 +183,12 @@ double steady_saturation_of(struct steady_replica *r);
  * requests: 0 where places for `seqs` bind, not the cache for `cache` sequences. MODEL.md "Steady state". */
 double steady_again_frac(const struct steady_replica *r, double seqs, double cache);
 
+/* steady_routed -- copies among which arrivals at a rate are shared in turn or evened out; 1: by chance. */
+static inline int64_t steady_routed(const struct steady_setup *s)
+{
+    return s->load == STEADY_OPEN && s->route != SIMULATE_PREFIX ? s->replicas : 1;
+}
+
 /* steady_turn_none -- nobody comes to a copy behind a request, where `count` do on average: of every so many of a
  * stream; and of one copy, exp(-count). steady_turn_fewer -- how many fewer come than on average; 0 of one copy. */
 double steady_turn_none(const struct steady_setup *s, double count);

@@ -164,7 +164,7 @@ enum err_code steady_pools_solve(struct arena *a, const struct steady_setup *s, 
     if (o->saturated) return ERR_OK;
     first.rate_per_s = s->rate_per_s / n;
     second.rate_per_s = s->rate_per_s / m;
-    first.arrival_cv2 = s->arrival_cv2 / n;
+    first.arrival_cv2 = steady_routed(s) > 1 ? s->arrival_cv2 / n : 1 + (s->arrival_cv2 - 1) / n;
     steady_open_solve(&first);
     steady_open_solve(&second);
     put_together(&first, &second, &x, o);

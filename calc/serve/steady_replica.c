@@ -244,10 +244,8 @@ static double come_at(struct tokens *k, double n)
 
 static void start(struct tokens *k, struct steady_replica *r, double rate_per_s)
 {
-    *k =
-        (struct tokens){.r = r,
-                        .rate_per_s = rate_per_s,
-                        .even = r->s->replicas > 1 && r->s->load == STEADY_OPEN && r->s->route != SIMULATE_ROUND_ROBIN};
+    *k = (struct tokens){
+        .r = r, .rate_per_s = rate_per_s, .even = steady_routed(r->s) > 1 && r->s->route != SIMULATE_ROUND_ROBIN};
     for (size_t i = 0; i < sizeof k->part / sizeof k->part[0]; i++) k->part[i] = (double)NAN;
 }
 
@@ -360,7 +358,7 @@ static double spread_of(const struct steady_setup *s)
 {
     const double copies = (double)s->replicas;
     double below = 0, steps_below = 0, sum = 0, mean = 0;
-    if (s->replicas < 2 || s->load != STEADY_OPEN) return 1;
+    if (steady_routed(s) < 2) return 1;
     if (s->route != SIMULATE_ROUND_ROBIN) return 1 / copies;
     for (size_t i = 0; i < STEADY_QUANTILES; i++) {
         double part;
@@ -378,7 +376,7 @@ double steady_turn_none(const struct steady_setup *s, double count)
 {
     const int n = s->route == SIMULATE_ROUND_ROBIN ? (int)fmin((double)s->replicas, 8) : 2; /* not a unit */
     double sum = 0, p = exp(-n * count);
-    if (s->replicas < 2 || s->load != STEADY_OPEN) return exp(-count);
+    if (steady_routed(s) < 2) return exp(-count);
     for (int i = 0; i < n; i++) {
         sum += p;
         p *= n * count / (i + 1);
@@ -388,7 +386,7 @@ double steady_turn_none(const struct steady_setup *s, double count)
 
 double steady_turn_fewer(const struct steady_setup *s, double count)
 {
-    if (s->replicas < 2 || s->load != STEADY_OPEN) return 0;
+    if (steady_routed(s) < 2) return 0;
     const double most = ((double)s->replicas - 1) / (2 * (double)s->replicas);
     return most * -expm1(-count / most);
 }
@@ -399,7 +397,7 @@ static void see_fewer(struct steady_replica *r)
     const struct steady_lengths *l = r->s->lengths;
     double all = 0;
     r->fewer_s = r->fewer_each_s = 0;
-    for (size_t i = 0; i < STEADY_QUANTILES && r->s->replicas > 1; i++) {
+    for (size_t i = 0; i < STEADY_QUANTILES && steady_routed(r->s) > 1; i++) {
         double part;
         (void)steady_quantile(i, &part);
         const double m = l->output_at[i] - 1;

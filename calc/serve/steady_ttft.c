@@ -71,7 +71,9 @@ static void find_others(const struct seen *x, double others, double tokens[RESID
 /* Who finds another of the last so long, against a Poisson stream. */
 static double found_of(const struct steady_replica *r, double count)
 {
-    return count > 1e-9 ? fmin((1 - steady_turn_none(r->s, count)) / -expm1(-count), 1) : r->s->replicas > 1 ? 0 : 1;
+    return count > 1e-9              ? fmin((1 - steady_turn_none(r->s, count)) / -expm1(-count), 1)
+           : steady_routed(r->s) > 1 ? 0
+                                     : 1;
 }
 
 /* Requests that find a step of step_s in progress, which ends with `left` full steps to do before. Those that came
@@ -114,7 +116,7 @@ static void find_flow(struct seen *x, const struct steady_flow *f, double weight
     const double cs2 = fmax(l->prompt_square / (l->prompt_tokens * l->prompt_tokens) - 1, 0);
     const double even = f->n > 0 ? 1 : fmin((r->arrival_cv2 + cs2) / (1 + cs2), 1);
     const double last_of_s = fmax(f->period_s, f->own_s);
-    const double finds = r->s->replicas > 1 ? fmin(even, found_of(r, f->rate_per_s * last_of_s)) : even;
+    const double finds = steady_routed(r->s) > 1 ? fmin(even, found_of(r, f->rate_per_s * last_of_s)) : even;
     double last_s[LASTS]; /* as found: the longer, the more often */
     const double s2 = log1p(f->last_cv2);
     for (int k = 0; k < LASTS; k++)
@@ -201,7 +203,7 @@ static void put_tokens(struct steady_replica *r, double steps, double own_s, dou
         const double window_s = f->decode_s * (steps - 1) + own_s;
         events = f->rate_per_s * window_s;
         squares_s2 = window_s / f->decode_s * f->between_s2;
-        if (r->s->replicas > 1) /* their number varies less than a Poisson one */
+        if (steady_routed(r->s) > 1) /* their number varies less than a Poisson one */
             squares_s2 -= fmin((1 - 1 / (r->s->route == SIMULATE_ROUND_ROBIN ? (double)r->s->replicas : 2)) * events *
                                    f->period_s * f->period_s,
                                .8 * squares_s2);
