@@ -22,7 +22,7 @@ const char *plan_near_text(struct arena *a, const struct plan_case *c, const str
     if (!miss) return "";
     return arena_printf(a, "%s misses; simulated: keeps (on paper %s is up to %.0f %% too long%s)", miss,
                         first ? "TTFT" : "TPOT", 100 * ((first ? m.ttft : m.tpot) - 1),
-                        x->layout.replicas > 1 ? ", copies as if each took its share by chance" : "");
+                        x->layout.replicas > 1 ? ", of copies behind a router" : "");
 }
 
 void plan_near(struct arena *a, struct out *o, const struct plan_case *c, const char *prefix)

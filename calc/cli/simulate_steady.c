@@ -66,6 +66,7 @@ static enum err_code solve(struct arena *a, const struct simulate_case *c, struc
                              .block_tokens = s->block_tokens,
                              .watermark_frac = s->watermark_frac,
                              .replicas = s->replicas,
+                             .route = s->route,
                              .lengths = s->draft.of ? &drafted : &lengths,
                              .draft = s->draft,
                              .load = STEADY_OFFLINE,

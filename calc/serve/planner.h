@@ -218,7 +218,7 @@ struct planner_margin {
 };
 
 /* planner_margin_of -- of a plan, whatever it promises: by the scheduler's policy, and by whether there are copies
- * behind a router, which takes the least loaded where paper has each take its share by chance. {1, 1} of what is not
+ * behind a router, of which paper knows that it evens numbers out but not all that follows. {1, 1} of what is not
  * simulated, and of two pools, of which paper is too good already. */
 struct planner_margin planner_margin_of(const struct planner_request *q, const struct planner_plan *plan);
 

@@ -8,7 +8,7 @@
 struct planner_margin planner_margin_of(const struct planner_request *q, const struct planner_plan *plan)
 {
     /* p95 of the steady state over the simulator, at the p95 of requests (MODEL.md "Steady state"): [fcfs][copies] */
-    static const struct planner_margin PAPER[2][2] = {{{1.10, 1.05}, {1.90, 1.55}}, {{1.30, 1.05}, {1.95, 1.70}}};
+    static const struct planner_margin PAPER[2][2] = {{{1.10, 1.05}, {1.25, 1.20}}, {{1.30, 1.10}, {1.35, 1.50}}};
     if (q->aim != PLANNER_SERVE || plan->prefill > 0 || planner_verifies(plan)) return (struct planner_margin){1, 1};
     return PAPER[planner_policy(q) == SIMULATE_FCFS][plan->layout.replicas > 1];
 }

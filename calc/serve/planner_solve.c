@@ -141,6 +141,7 @@ void planner_steady(struct planner *p, const struct planner_unit *u, const struc
         .blocks = planner_blocks(p, u, plan) * groups,
         .block_tokens = planner_block_tokens(p, &u->layout),
         .replicas = 1,
+        .route = SIMULATE_LEAST_LOADED,
         .lengths = &t->lengths,
         .load = STEADY_OPEN,
         .rate_per_s = plan->rate_per_s,
@@ -181,12 +182,13 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, stru
     if (plan->prefill > 0) {
         s.decode = &decode;
         s.replicas = plan->prefill;
-        s.rate_per_s *= copies;
+    } else {
+        s.replicas = plan->layout.replicas;
     }
+    s.rate_per_s *= copies;
     TRY(planner_steady_times(p, c, plan->step_tokens, &s, plan->prefill > 0 ? &decode : NULL, e));
     TRY(steady_solve(p->arena, &s, &r, e));
-    const double shared = plan->prefill > 0 ? copies : 1; /* pools: of all copies together */
-    *o = (struct planner_point){.saturation_per_s = r.saturation_rate_per_s / shared,
+    *o = (struct planner_point){.saturation_per_s = r.saturation_rate_per_s / copies,
                                 .batch =
                                     plan->prefill > 0 ? r.decode_batch * r.decode_utilisation : r.batch * r.utilisation,
                                 .move_s = plan->prefill > 0 ? r.move_s : 0,

@@ -155,7 +155,8 @@ void steady_tell_of(struct steady_replica *r, const struct steady_histogram *ttf
         all_s += (l->inverse * several - inverse) * (steady_chain_sum_s(r->chain, 1) - r->chain->mean_s);
         o->tpot_s.mean = token * r->scale * all_s / several;
     } else if (tpot->total > 0)
-        o->tpot_s.mean = token * (r->token_s + r->flow.extra_s * (l->inverse - (1 - l->single_frac) / l->steps));
+        o->tpot_s.mean = token * (r->token_s + r->flow.extra_s * (l->inverse - (1 - l->single_frac) / l->steps) +
+                                  r->fewer_s / l->steps - r->fewer_each_s);
     o->latency_s = latency_of(r, ttft, &sum);
     o->rate_per_s = r->rate_per_s * replicas;
     o->decoding = r->decoding;
@@ -194,13 +195,14 @@ static enum err_code solve_together(struct arena *a, const struct steady_setup *
     struct steady_replica r = {.s = s, .times = s->times, .arrival_cv2 = 1, .others_frac = 1, .prompts_frac = 1};
     const double replicas = (double)s->replicas;
     if (!r.times) TRY(steady_times_open(a, s, &r.times, e));
+    TRY(steady_chain_room(r.times, steady_chain_phases(s), e));
     const double most_per_s = steady_saturation_of(&r);
     o->saturation_rate_per_s = most_per_s * replicas;
     o->by = r.by;
     r.rate_per_s = most_per_s;
     if (s->load == STEADY_OPEN) {
         r.rate_per_s = s->rate_per_s / replicas;
-        r.arrival_cv2 = s->arrival_cv2 / replicas;
+        r.arrival_cv2 = steady_routed(s) > 1 ? s->arrival_cv2 / replicas : 1 + (s->arrival_cv2 - 1) / replicas;
         o->saturated = r.rate_per_s >= most_per_s;
         if (o->saturated) return ERR_OK;
         steady_open_solve(&r);

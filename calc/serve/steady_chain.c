@@ -12,6 +12,18 @@ enum { NORMALS = sizeof NORMAL / sizeof NORMAL[0] };
 
 /* ---- what comes in a time ---- */
 
+/* Several prompts, `weight` of all: a lognormal sum of that mean and square. */
+static void put_several(struct steady_chain_sum *s, double weight, double at, double square)
+{
+    const double sd = sqrt(log1p(fmax(square / (at * at) - 1, 0)));
+    double mean = 0;
+    for (int i = 0; i < NORMALS; i++) mean += NORMAL_PART[i] * (s->tokens[s->n + i] = exp(sd * NORMAL[i]));
+    for (int i = 0; i < NORMALS; i++, s->n++) {
+        s->tokens[s->n] *= at / mean;
+        s->weight[s->n] = weight * NORMAL_PART[i];
+    }
+}
+
 struct steady_chain_sum steady_chain_come(const struct steady_chain *c, double count)
 {
     struct steady_chain_sum s = {.n = 1, .tokens = {0}, .weight = {exp(-count)}};
@@ -25,17 +37,75 @@ struct steady_chain_sum steady_chain_come(const struct steady_chain *c, double c
     }
     if (!several) return s;
     const double prompt = c->prompt_tokens, all = count * prompt;
-    const double at = (all - one * prompt) / more;
     const double square =
         count * c->prompt_square + (c->arrival_cv2 - 1) * all * prompt + all * all - one * c->prompt_square;
-    const double sd = sqrt(log1p(fmax(square / more / (at * at) - 1, 0)));
-    double mean = 0;
-    for (int i = 0; i < NORMALS; i++) mean += NORMAL_PART[i] * (s.tokens[s.n + i] = exp(sd * NORMAL[i]));
-    for (int i = 0; i < NORMALS; i++, s.n++) {
-        s.tokens[s.n] *= at / mean;
-        s.weight[s.n] = more * NORMAL_PART[i];
-    }
+    put_several(&s, more, (all - one * prompt) / more, square / more);
     return s;
+}
+
+/* ---- every so many of a stream ---- */
+
+int steady_chain_phases(const struct steady_setup *s)
+{
+    if (steady_routed(s) < 2) return 1;
+    return s->route == SIMULATE_ROUND_ROBIN && s->replicas > 2 ? STEADY_CHAIN_PHASES : 2;
+}
+
+enum err_code steady_chain_room(struct steady_times *t, int phases, struct err *e)
+{
+    if (phases <= t->phases) return ERR_OK;
+    const size_t states = STEADY_CHAIN_PLACES * (size_t)phases;
+    double *folded = arena_array(t->arena, states * states, sizeof *folded);
+    for (size_t i = 0; i < 2; i++) {
+        t->chain[i].to = arena_array(t->arena, states * states, sizeof *t->chain[i].to);
+        t->chain[i].folded = folded;
+        if (!t->chain[i].to || !folded) return err_nomem(e);
+    }
+    t->phases = phases;
+    return ERR_OK;
+}
+
+struct steady_chain_ticks steady_chain_tick(int phases, double ticks)
+{
+    enum { MOST = 8 * STEADY_CHAIN_PHASES };
+    struct steady_chain_ticks x = {0};
+    double p[MOST], rest = 1, rest_mean = ticks, rest_square = ticks + ticks * ticks;
+    p[0] = exp(-ticks);
+    for (int i = 1; i < MOST; i++) p[i] = p[i - 1] * ticks / i;
+    for (int i = 0; i < MOST; i++) {
+        rest -= p[i];
+        rest_mean -= i * p[i];
+        rest_square -= (double)i * i * p[i];
+    }
+    const bool far = rest > 1e-9; /* beyond: any phase, and numbers as of a line */
+    for (int j = 0; j < phases; j++) {
+        for (int i = 0; i < MOST; i++) {
+            const int k = (j + i) / phases;
+            x.of[k < 2 ? k : 2][j][(j + i) % phases] += p[i];
+            if (k < 2) continue;
+            x.mean[j] += k * p[i];
+            x.square[j] += (double)k * k * p[i];
+        }
+        if (!far) continue;
+        const double at = j - (phases - 1) / 2.; /* of the floor, on average */
+        for (int q = 0; q < phases; q++) x.of[2][j][q] += rest / phases;
+        x.mean[j] += (rest_mean + at * rest) / phases;
+        x.square[j] += (rest_square + 2 * at * rest_mean + at * at * rest) / (phases * phases);
+    }
+    for (int j = 0; j < phases; j++) {
+        double some = 0;
+        for (int q = 0; q < phases; q++) some += x.of[2][j][q];
+        x.mean[j] /= fmax(some, 1e-300);   /* not a unit */
+        x.square[j] /= fmax(some, 1e-300); /* not a unit */
+    }
+    return x;
+}
+
+void steady_chain_several(const struct steady_chain *c, double mean, double square, struct steady_chain_sum *s)
+{
+    const double prompt = c->prompt_tokens, bursts = (c->arrival_cv2 - 1) * mean;
+    s->n = 0;
+    put_several(s, 1, mean * prompt, mean * (c->prompt_square - prompt * prompt) + (square + bursts) * prompt * prompt);
 }
 
 /* ---- steps ---- */
@@ -45,13 +115,20 @@ static int place_of(const struct steady_chain *c, double tokens, double *part)
 {
     int i = 0;
     if (tokens >= c->room) {
-        i = c->full + (int)fmin((tokens - c->room) / c->gap, STEADY_CHAIN_STATES);
+        const double above = (tokens - c->room) / c->gap;
+        i = c->full + (above < STEADY_CHAIN_PLACES ? (int)above : STEADY_CHAIN_PLACES);
         if (i > c->n - 2) i = c->n - 2;
     } else {
-        while (i + 1 < c->full && c->tokens[i + 1] <= tokens) i++;
+        for (int high = c->full; i + 1 < high;) {
+            const int middle = (i + high) / 2;
+            if (c->tokens[middle] <= tokens)
+                i = middle;
+            else
+                high = middle;
+        }
     }
-    const double low = c->tokens[i];
-    *part = fmin(fmax((tokens - low) / (c->tokens[i + 1] - low), 0), 1);
+    const double low = c->tokens[i], above = (tokens - low) / (c->tokens[i + 1] - low);
+    *part = above > 0 ? above < 1 ? above : 1 : 0;
     return i;
 }
 
@@ -60,7 +137,7 @@ static int place_of(const struct steady_chain *c, double tokens, double *part)
 static void open_grid(struct steady_chain *c, double longest, bool coarse)
 {
     enum { LEAST = 6, MOST = 20 };
-    const int room = coarse ? 32 : STEADY_CHAIN_STATES - MOST - 1, far = coarse ? 4 : 6;
+    const int room = coarse ? 32 : STEADY_CHAIN_PLACES - MOST - 1, far = coarse ? 4 : 6;
     const double spread = c->prompt_square / c->prompt_tokens,
                  rho = fmin(c->rate * c->full_s * c->prompt_tokens / c->room, .97);
     const double tail = (spread + fmax(c->arrival_cv2 - 1, 0) * c->prompt_tokens) / (2 * (1 - rho));
@@ -80,23 +157,61 @@ static void open_grid(struct steady_chain *c, double longest, bool coarse)
     c->n = below + above + 1;
 }
 
-static void add(struct steady_chain *c, int from, double tokens, double weight)
+static void add(struct steady_chain *c, double *row, double tokens, double weight)
 {
     double part;
     const int i = place_of(c, tokens, &part);
-    c->to[from][i] += weight * (1 - part);
-    c->to[from][i + 1] += weight * part;
+    row[i] += weight * (1 - part);
+    row[i + 1] += weight * part;
+}
+
+/* From a place, with what is left of it, to the others: a row of none, one and several prompts each, to which the
+ * phases that follow on each other are put. */
+static void open_phases(struct steady_chain *c, int i, double left)
+{
+    double rows[3][STEADY_CHAIN_PLACES] = {{0}};
+    const int n = c->phases;
+    const double step_s = c->step_s[i * n];
+    const bool idle = i == 0 && !(c->decoding > 0); /* until somebody comes, who is the next of this phase */
+    const struct steady_chain_ticks x = steady_chain_tick(n, idle ? 0 : n * c->rate * step_s);
+    if (!idle) add(c, rows[0], left, 1);
+    for (int k = 0; k < c->ones; k++) add(c, rows[1], left + c->one_tokens[k], c->one_part[k]);
+    for (int j = 0; j < n; j++) {
+        double *to = c->to + (size_t)(i * n + j) * (size_t)c->states, several = 0;
+        if (idle) {
+            c->step_s[j] = (n - j) / (n * c->rate);
+            for (int k = 0; k < c->n; k++) to[k * n] = rows[1][k];
+            continue;
+        }
+        for (int q = 0; q < n; q++) several += x.of[2][j][q];
+        if (several > 1e-9) {
+            struct steady_chain_sum s;
+            memset(rows[2], 0, sizeof rows[2]);
+            steady_chain_several(c, x.mean[j], x.square[j], &s);
+            for (int k = 0; k < s.n; k++) add(c, rows[2], left + s.tokens[k], s.weight[k]);
+        }
+        for (int some = 0; some < 3; some++)
+            for (int k = 0; k < c->n; k++)
+                for (int q = 0; q < n && rows[some][k] > 0; q++) to[k * n + q] += rows[some][k] * x.of[some][j][q];
+    }
 }
 
 static void open_rows(struct steady_chain *c)
 {
     struct steady_chain_sum full = {.n = 0};
     const bool idle = !(c->decoding > 0); /* until somebody comes */
+    memset(c->to, 0, (size_t)c->states * (size_t)c->states * sizeof *c->to);
     for (int i = 0; i < c->n; i++) {
-        memset(c->to[i], 0, (size_t)c->n * sizeof c->to[i][0]);
-        c->step_s[i] = i == 0        ? steady_times_step_s(c->times, c->still, 0)
-                       : i < c->full ? steady_times_step_s(c->times, c->beside, c->tokens[i])
-                                     : c->full_s;
+        const int n = c->phases;
+        const double left = fmax(c->tokens[i] - c->room, 0);
+        for (int j = 0; j < n; j++)
+            c->step_s[i * n + j] = i == 0        ? steady_times_step_s(c->times, c->still, 0)
+                                   : i < c->full ? steady_times_step_s(c->times, c->beside, c->tokens[i])
+                                                 : c->full_s;
+        if (n > 1) {
+            open_phases(c, i, left);
+            continue;
+        }
         struct steady_chain_sum s = i <= c->full ? steady_chain_come(c, c->rate * c->step_s[i]) : full;
         if (i == c->full) full = s;
         if (i == 0 && idle) {
@@ -105,11 +220,14 @@ static void open_rows(struct steady_chain *c)
             for (int k = 0; k < c->ones; k++) s.tokens[k] = c->one_tokens[k];
             for (int k = 0; k < c->ones; k++) s.weight[k] = c->one_part[k];
         }
-        for (int k = 0; k < s.n; k++) add(c, i, fmax(c->tokens[i] - c->room, 0) + s.tokens[k], s.weight[k]);
+        for (int k = 0; k < s.n; k++) add(c, c->to + (size_t)i * (size_t)c->states, left + s.tokens[k], s.weight[k]);
+    }
+    for (int i = 0; i < c->states; i++) {
+        const double *to = c->to + (size_t)i * (size_t)c->states;
         c->least[i] = 0;
-        c->last[i] = c->n - 1;
-        while (!(c->to[i][c->least[i]] > 0)) c->least[i]++;
-        while (!(c->to[i][c->last[i]] > 0)) c->last[i]--;
+        c->last[i] = c->states - 1;
+        while (!(to[c->least[i]] > 0)) c->least[i]++;
+        while (!(to[c->last[i]] > 0)) c->last[i]--;
     }
 }
 
@@ -117,26 +235,38 @@ static void open_rows(struct steady_chain *c)
  * none goes down further than that. */
 static void find_parts(struct steady_chain *c)
 {
-    double p[STEADY_CHAIN_STATES][STEADY_CHAIN_STATES], sum = 1;
-    for (int i = 0; i < c->n; i++) memcpy(p[i], c->to[i], (size_t)c->n * sizeof p[i][0]);
-    for (int k = c->n - 1; k > 0; k--) {
-        const int least = k - c->fine > c->full ? k - c->fine : 0;
+    const int states = c->states, n = c->phases;
+    const size_t row = (size_t)states;
+    double *p = c->folded, sum = 1;
+    memcpy(p, c->to, row * row * sizeof *p);
+    for (int k = states - 1; k > 0; k--) {
+        const int place = k / n, least = place - c->fine > c->full ? (place - c->fine) * n : 0;
+        const double *from = p + (size_t)k * row;
         double out = 0;
-        for (int i = least; i < k; i++) out += p[k][i];
+        for (int i = least; i < k; i++) out += from[i];
         for (int i = 0; i < k; i++) {
-            if (!(p[i][k] > 0)) continue;
-            p[i][k] = out > 0 ? p[i][k] / out : 0;
-            for (int j = least; j < k; j++) p[i][j] += p[i][k] * p[k][j];
+            double *to = p + (size_t)i * row;
+            if (!(to[k] > 0)) continue;
+            to[k] = out > 0 ? to[k] / out : 0;
+            for (int j = least; j < k; j++) to[j] += to[k] * from[j];
         }
     }
     c->part[0] = 1;
-    for (int k = 1; k < c->n; k++) {
+    for (int k = 1; k < states; k++) {
         c->part[k] = 0;
-        for (int i = 0; i < k; i++) c->part[k] += c->part[i] * p[i][k];
+        for (int i = 0; i < k; i++) c->part[k] += c->part[i] * p[(size_t)i * row + (size_t)k];
         sum += c->part[k];
     }
     c->mean_s = 0;
-    for (int k = 0; k < c->n; k++) c->mean_s += (c->part[k] /= sum) * c->step_s[k];
+    for (int k = 0; k < states; k++) c->mean_s += (c->part[k] /= sum) * c->step_s[k];
+}
+
+/* Of all phases of a place. */
+static double of_place(const struct steady_chain *c, const double *part, int place)
+{
+    double sum = 0;
+    for (int j = 0; j < c->phases; j++) sum += part[place * c->phases + j];
+    return sum;
 }
 
 /* Ends of prompts within the last `tokens` of what waits, its own end not counted, but for a factor: of exponential
@@ -144,7 +274,8 @@ static void find_parts(struct steady_chain *c)
 static double inside(const struct steady_chain *c, double tokens)
 {
     double beyond = 0;
-    for (int i = 0; i < c->ones; i++) beyond += c->one_part[i] * fmax(tokens - c->one_tokens[i], 0);
+    for (int i = 0; i < c->ones && c->one_tokens[i] < tokens; i++)
+        beyond += c->one_part[i] * (tokens - c->one_tokens[i]);
     return (c->even * beyond + (1 - c->even) * tokens) / c->prompt_tokens;
 }
 
@@ -152,26 +283,30 @@ static double inside(const struct steady_chain *c, double tokens)
  * leaves nothing over, the last that waited, and others in the ratio of the places that are inside. */
 static void find_entry(struct steady_chain *c)
 {
-    double ends = 0, places = 0, tokens = 0, total = 0, within[STEADY_CHAIN_STATES];
+    double ends = 0, places = 0, tokens = 0, total = 0, within[STEADY_CHAIN_PLACES];
     for (int i = 1; i < c->n; i++) {
-        ends += i <= c->full ? c->part[i] : 0;
-        tokens += c->part[i] * fmin(c->tokens[i], c->room);
-        within[i] = inside(c, c->tokens[i]) - inside(c, fmax(c->tokens[i] - c->room, 0));
-        places += c->part[i] * within[i];
+        const double part = of_place(c, c->part, i);
+        ends += i <= c->full ? part : 0;
+        tokens += part * fmin(c->tokens[i], c->room);
+        within[i] = inside(c, c->tokens[i]) - (c->tokens[i] > c->room ? inside(c, c->tokens[i] - c->room) : 0);
+        places += part * within[i];
     }
     const double others = places > 0 ? fmax(tokens / c->prompt_tokens - ends, 0) / places : 0;
-    memset(c->entry, 0, sizeof c->entry);
+    memset(c->entry, 0, (size_t)c->states * sizeof *c->entry);
     c->done[0] = c->with = 0;
     for (int i = 1; i < c->n; i++) {
         const double left = fmax(c->tokens[i] - c->room, 0), end = left > 0 ? 0 : 1;
-        const double x = others * within[i], done = end + x;
+        const double x = others * within[i], done = end + x, part = of_place(c, c->part, i);
         c->done[i] = done;
         if (!(done > 0)) continue;
-        total += c->part[i] * done;
-        c->with += c->part[i] * (c->even * fmax(done * (done - 1), 0) + (1 - c->even) * (x * x + 2 * end * x));
-        for (int k = c->least[i]; k <= c->last[i]; k++) c->entry[k] += c->part[i] * done * c->to[i][k];
+        total += part * done;
+        c->with += part * (c->even * fmax(done * (done - 1), 0) + (1 - c->even) * (x * x + 2 * end * x));
+        for (int s = i * c->phases; s < (i + 1) * c->phases; s++) {
+            const double *to = c->to + (size_t)s * (size_t)c->states, w = c->part[s] * done;
+            for (int k = c->least[s]; k <= c->last[s]; k++) c->entry[k] += w * to[k];
+        }
     }
-    for (int i = 0; i < c->n; i++) c->entry[i] /= total;
+    for (int i = 0; i < c->states; i++) c->entry[i] /= total;
     c->with /= total;
     c->begin = total;
 }
@@ -179,8 +314,11 @@ static void find_entry(struct steady_chain *c)
 /* Means of the steps that follow on a beginning, and how many more begin in each than in any step. */
 static void find_sums(struct steady_chain *c, const struct steady_lengths *l, double within)
 {
-    double now[STEADY_CHAIN_STATES], sum_s = 0, still = l->steps, any = l->steps, left[STEADY_CHAIN_STEPS] = {0};
-    memcpy(now, c->entry, sizeof now);
+    double now[STEADY_CHAIN_STATES], next[STEADY_CHAIN_STATES], sum_s = 0, still = l->steps, any = l->steps;
+    double left[STEADY_CHAIN_STEPS] = {0};
+    const size_t row = (size_t)c->states, all = row * sizeof *now;
+    const double clear = of_place(c, c->part, 0);
+    memcpy(now, c->entry, all);
     for (size_t i = 0; i < STEADY_QUANTILES; i++) { /* the part of answers with more steps than that */
         double part;
         (void)steady_quantile(i, &part);
@@ -189,21 +327,25 @@ static void find_sums(struct steady_chain *c, const struct steady_lengths *l, do
     for (int k = STEADY_CHAIN_STEPS - 2; k >= 0; k--) left[k] += left[k + 1];
     c->sum_s[0] = c->clear_s[0] = c->clear_s2[0] = c->behind_s[0] = c->behind_s2[0] = 0;
     for (int m = 1; m < STEADY_CHAIN_STEPS; m++) {
-        double mean_s = 0, begin = 0, next[STEADY_CHAIN_STATES] = {0};
-        for (int i = 0; i < c->n; i++) {
-            mean_s += now[i] * c->step_s[i];
-            begin += now[i] * c->done[i];
-        }
-        still += (now[0] / c->part[0] - 1) * left[m];
+        double mean_s = 0, begin = 0;
+        for (int i = 0; i < c->states; i++) mean_s += now[i] * c->step_s[i];
+        for (int i = 0; i < c->n; i++) begin += of_place(c, now, i) * c->done[i];
+        still += (of_place(c, now, 0) / clear - 1) * left[m];
         any += (mean_s / c->mean_s - 1) * left[m];
         c->sum_s[m] = sum_s += mean_s;
         c->more[m] = begin - c->begin;
         c->known = m;
         if (m > 1 && fabs(mean_s - c->mean_s) < within * c->mean_s && fabs(begin - c->begin) < 4 * within * c->begin)
             break;
-        for (int i = 0; i < c->n; i++)
-            for (int j = c->least[i]; j <= c->last[i] && now[i] > 1e-6; j++) next[j] += now[i] * c->to[i][j];
-        memcpy(now, next, sizeof now);
+        memset(next, 0, all);
+        for (int i = 0; i < c->states; i++) {
+            const double *to = c->to + (size_t)i * row;
+            const double w = now[i];
+            const int last = c->last[i];
+            if (!(w > 1e-6)) continue;
+            for (int j = c->least[i]; j <= last; j++) next[j] += w * to[j];
+        }
+        memcpy(now, next, all);
     }
     c->still_frac = fmin(fmax(still / any, 0), 1);
 }
@@ -240,7 +382,9 @@ void steady_chain_open(struct steady_replica *r, double rate_per_s, double decod
     struct steady_times *t = r->times;
     c->times = t;
     c->rate = rate_per_s;
-    c->arrival_cv2 = r->arrival_cv2;
+    c->phases = steady_chain_phases(r->s);
+    /* bursts are split among copies; what turns take off is in phases */
+    c->arrival_cv2 = c->phases > 1 ? 1 + (r->s->arrival_cv2 - 1) / (double)r->s->replicas : r->arrival_cv2;
     c->decoding = decoding;
     c->still = still;
     const bool beside = t->beside;
@@ -252,6 +396,7 @@ void steady_chain_open(struct steady_replica *r, double rate_per_s, double decod
     c->even = fmin(fmax(2 - l->prompt_square / (l->prompt_tokens * l->prompt_tokens), 0), 1);
     c->ones = steady_chain_prompts(l, coarse ? 1. / 6 : 1. / 12, STEADY_CHAIN_ONES, c->one_tokens, c->one_part);
     open_grid(c, t->group[t->groups - 1].tokens, coarse);
+    c->states = c->n * c->phases;
     open_rows(c);
     find_parts(c);
     find_entry(c);
@@ -273,12 +418,25 @@ double steady_chain_sum_s(const struct steady_chain *c, double m) { return at_st
 void steady_chain_parts(const struct steady_chain *c, double m, struct steady_chain_part part[2])
 {
     const int k = c->known;
-    part[0].weight = c->entry[0];
+    const double clear = of_place(c, c->entry, 0);
+    part[0].weight = clear;
     part[0].mean_s = at_steps(c->clear_s, k, m, c->mean_s);
     part[0].variance_s2 = at_steps(c->clear_s2, k, m, c->clear_s2[k] - c->clear_s2[k - 1]);
-    part[1].weight = 1 - c->entry[0];
+    part[1].weight = 1 - clear;
     part[1].mean_s = at_steps(c->behind_s, k, m, c->mean_s);
     part[1].variance_s2 = at_steps(c->behind_s2, k, m, c->behind_s2[k] - c->behind_s2[k - 1]);
+}
+
+double steady_chain_clear(const struct steady_chain *c, double steps)
+{
+    const double ticks = c->phases * c->rate * c->step_s[0] * steps;
+    double sum = 0, below = 0, p = exp(-ticks);
+    for (int j = c->phases - 1; j >= 0; j--) { /* fewer ticks than are left to it */
+        below += p;
+        p *= ticks / (c->phases - j);
+        sum += c->entry[j] * below;
+    }
+    return sum / fmax(of_place(c, c->entry, 0), 1e-300); /* not a unit */
 }
 
 double steady_chain_mates(const struct steady_chain *c, double steps)
@@ -300,22 +458,25 @@ void steady_chain_between(struct steady_replica *r, double rate_per_s, double n,
 {
     enum { STEPS = 200, MANY = 8 };
     struct steady_chain *c = r->times->chain;
-    double now[STEADY_CHAIN_STATES], until_s = 0, left = 1;
+    double now[STEADY_CHAIN_STATES], next[STEADY_CHAIN_STATES], until_s = 0, left = 1;
     const double fit = steady_flow_fit(r->times);
     if (fit < MANY) return;
     if (!(rate_per_s * steady_times_step_s(r->times, 0, fit * r->s->lengths->prompt_tokens) < .98 * fit)) return;
     steady_chain_open(r, rate_per_s, n, n, true, c);
-    memcpy(now, c->entry, sizeof now);
+    const size_t row = (size_t)c->states;
+    memcpy(now, c->entry, row * sizeof *now);
     for (int m = 0; m < STEPS && left > 1e-4; m++) {
-        double next[STEADY_CHAIN_STATES] = {0};
-        for (int i = 1; i < c->n; i++) {
+        memset(next, 0, row * sizeof *next);
+        for (int i = c->phases; i < c->states; i++) {
+            const double *to = c->to + (size_t)i * row;
             until_s += now[i] * c->step_s[i];
-            for (int j = c->least[i]; j <= c->last[i] && now[i] > 1e-7; j++) next[j] += now[i] * c->to[i][j];
+            for (int j = c->least[i]; j <= c->last[i] && now[i] > 1e-7; j++) next[j] += now[i] * to[j];
         }
         left = 0;
-        for (int i = 1; i < c->n; i++) left += now[i] = next[i];
+        for (int i = c->phases; i < c->states; i++) left += now[i] = next[i];
     }
-    f->busy_frac = 1 - c->part[0] * c->step_s[0] / c->mean_s;
-    f->token_s = c->mean_s / c->part[0];
+    const double clear = of_place(c, c->part, 0);
+    f->busy_frac = 1 - clear * c->step_s[0] / c->mean_s;
+    f->token_s = c->mean_s / clear;
     f->extra_s = until_s - (f->token_s - f->decode_s);
 }

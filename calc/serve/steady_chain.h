@@ -11,7 +11,8 @@
 
 #include "calc/serve/steady_parts.h"
 
-enum { STEADY_CHAIN_STATES = 64, STEADY_CHAIN_ONES = 16, STEADY_CHAIN_STEPS = 65 }; /* not a unit */
+enum { STEADY_CHAIN_PLACES = 64, STEADY_CHAIN_PHASES = 3, STEADY_CHAIN_ONES = 16, STEADY_CHAIN_STEPS = 65 };
+enum { STEADY_CHAIN_STATES = STEADY_CHAIN_PLACES * STEADY_CHAIN_PHASES };
 
 struct steady_chain {
     struct steady_times *times;
@@ -21,17 +22,20 @@ struct steady_chain {
     double still;    /* sequences of a step without prompts, which are fewer than those of any */
     double room, gap, prompt_tokens, prompt_square, full_s;
     double even; /* how much of one length prompts are: 1 of one, 0 of exponential ones */
-    int n, full; /* states; the one of a room's tokens */
-    int fine;    /* by how many a step goes down at most */
+    int phases;  /* every so many of a Poisson stream come here: a state is a place and how many came since the last */
+    int n, full; /* places; the one of a room's tokens */
+    int states;  /* n * phases, those of a place one after another */
+    int fine;    /* by how many places a step goes down at most */
     int ones;    /* prompts, in parts of all */
     double one_tokens[STEADY_CHAIN_ONES], one_part[STEADY_CHAIN_ONES];
-    double tokens[STEADY_CHAIN_STATES], step_s[STEADY_CHAIN_STATES], part[STEADY_CHAIN_STATES]; /* part: of steps */
-    double to[STEADY_CHAIN_STATES][STEADY_CHAIN_STATES];
-    int least[STEADY_CHAIN_STATES], last[STEADY_CHAIN_STATES]; /* of `to`, above 0 */
-    double mean_s;                                             /* of a step */
-    double done[STEADY_CHAIN_STATES];                          /* prompts, in a step of that state */
-    double begin;                                              /* the same, of any step */
-    double with;                                               /* others, in a step in which one is done */
+    double tokens[STEADY_CHAIN_PLACES];
+    double step_s[STEADY_CHAIN_STATES], part[STEADY_CHAIN_STATES]; /* part: of steps */
+    double *to, *folded;                                           /* [states][states]; room for as many */
+    int least[STEADY_CHAIN_STATES], last[STEADY_CHAIN_STATES];     /* of `to`, above 0 */
+    double mean_s;                                                 /* of a step */
+    double done[STEADY_CHAIN_PLACES];                              /* prompts, in a step of that place */
+    double begin;                                                  /* the same, of any step */
+    double with;                                                   /* others, in a step in which one is done */
     double entry[STEADY_CHAIN_STATES]; /* what waits in the first step of an answer, parts of them */
     int known;
     double sum_s[STEADY_CHAIN_STEPS]; /* so many steps from there on, on average */
@@ -50,6 +54,25 @@ struct steady_chain_sum {
     double tokens[STEADY_CHAIN_SUMS], weight[STEADY_CHAIN_SUMS];
 };
 struct steady_chain_sum steady_chain_come(const struct steady_chain *c, double count);
+
+/* What comes in a time in which `ticks` of the stream do on average, of which every c->phases-th comes here, from each
+ * phase: chances of none, one and more, and of those the phase that follows; and the mean and square of the number of
+ * several. steady_chain_several -- tokens of several, as weights of all. */
+struct steady_chain_ticks {
+    double of[3][STEADY_CHAIN_PHASES][STEADY_CHAIN_PHASES]; /* [none, one, several][from][to] */
+    double mean[STEADY_CHAIN_PHASES], square[STEADY_CHAIN_PHASES];
+};
+struct steady_chain_ticks steady_chain_tick(int phases, double ticks);
+void steady_chain_several(const struct steady_chain *c, double mean, double square, struct steady_chain_sum *s);
+
+/* steady_chain_phases -- of so many copies behind a router. MODEL.md "Steady state". */
+int steady_chain_phases(const struct steady_setup *s);
+
+/* steady_chain_room -- of t->chain, for so many phases. Errors: ERR_NOMEM. */
+enum err_code steady_chain_room(struct steady_times *t, int phases, struct err *e);
+
+/* steady_chain_clear -- of answers with nothing behind them, the part in whose first `steps` steps nothing comes. */
+double steady_chain_clear(const struct steady_chain *c, double steps);
 
 /* steady_chain_prompts -- in parts of at most so much of all, smaller ones where the longest are; their number. */
 int steady_chain_prompts(const struct steady_lengths *l, double most, int room, double *tokens, double *part);

@@ -6,9 +6,11 @@
 
 /* Tokens until a first one, its own the last: fine parts of a room, coarser ones, then rooms, of each the weight and
  * the tokens. */
-enum { FINEST = 96, PER_ROOM = 16, ROOMS = 4, CELLS = FINEST + PER_ROOM * ROOMS + 2 * STEADY_CHAIN_STATES };
+enum { FINEST = 96, PER_ROOM = 16, ROOMS = 4, CELLS = FINEST + PER_ROOM * ROOMS + 2 * STEADY_CHAIN_PLACES };
 struct until {
-    double weight[CELLS], rooms[CELLS];
+    struct cell {
+        double weight, rooms;
+    } cell[CELLS];
     int most;
 };
 
@@ -23,8 +25,8 @@ static int cell_of(double rooms, double fine)
 static void put(struct until *x, double rooms, double fine, double weight)
 {
     const int i = cell_of(rooms - 1e-9, fine);
-    x->weight[i] += weight;
-    x->rooms[i] += weight * rooms;
+    x->cell[i].weight += weight;
+    x->cell[i].rooms += weight * rooms;
     if (i > x->most) x->most = i;
 }
 
@@ -47,30 +49,112 @@ static double last_s(const struct steady_chain *c, const double *at_s, double ro
 static void add_first(const struct steady_chain *c, const struct until *x, const double *at_s, double rest_s,
                       double wait_s, struct steady_histogram *h)
 {
+    double before = -1, from_s = 0, none = 1, rooms = 0;
     for (int i = 0; i <= x->most; i++) {
-        if (!(x->weight[i] > LIGHT)) continue;
-        const double all = x->rooms[i] / x->weight[i], full = floor(all - 1e-9), before = full > 0 ? full : 0;
-        const double own = all - before, before_s = rest_s + before * c->full_s;
-        const double behind = c->rate * before_s, none = exp(-behind), some = (1 - none) * x->weight[i];
-        const double from_s = wait_s + before_s;
-        steady_histogram_add(h, from_s + last_s(c, at_s, own), none * x->weight[i]);
+        const double weight = x->cell[i].weight;
+        if (!(weight > LIGHT)) continue;
+        const double all = x->cell[i].rooms / weight;
+        const int64_t whole = (int64_t)(all - 1e-9);
+        const double full = whole > 0 ? (double)whole : 0;
+        if (full > before) { /* places rise, and with them what is before */
+            const double before_s = rest_s + full * c->full_s, behind = c->rate * before_s;
+            before = full;
+            from_s = wait_s + before_s;
+            none = exp(-behind);
+            rooms = behind / (1 - none) * c->prompt_tokens / c->room;
+        }
+        const double own = all - full, some = (1 - none) * weight;
+        steady_histogram_add(h, from_s + last_s(c, at_s, own), none * weight);
         if (!(some > LIGHT)) continue;
-        const double rooms = behind / (1 - none) * c->prompt_tokens / c->room;
         steady_histogram_add(h, from_s + last_s(c, at_s, own + .5 * rooms), some / 2);
         steady_histogram_add(h, from_s + last_s(c, at_s, own + 1.5 * rooms), some / 2);
     }
 }
 
-/* Own prompts behind those. */
+static void clear(struct until *x)
+{
+    memset(x->cell, 0, (size_t)(x->most + 1) * sizeof *x->cell);
+    x->most = 0;
+}
+
+/* Own prompts, shortest first, behind those. */
 static void add_own(const double *rooms, const double *part, int n, double fine, const struct until *ahead,
                     struct until *all)
 {
-    memset(all, 0, sizeof *all);
+    clear(all);
     for (int i = 0; i <= ahead->most; i++) {
-        if (!(ahead->weight[i] > LIGHT)) continue;
-        const double from = ahead->rooms[i] / ahead->weight[i];
-        for (int p = 0; p < n; p++) put(all, from + rooms[p], fine, ahead->weight[i] * part[p]);
+        const double weight = ahead->cell[i].weight;
+        if (!(weight > LIGHT)) continue;
+        const double from = ahead->cell[i].rooms / weight;
+        int p = 0, last = 0;
+        for (; p < n; p++) { /* as put() does, the fine parts first */
+            const double at = from + rooms[p], place = at - 1e-9, w = weight * part[p];
+            if (!(place < 1) || !(place > 0)) break;
+            struct cell *x = &all->cell[last = (int)(place * fine)];
+            x->weight += w;
+            x->rooms += w * at;
+        }
+        for (; p < n; p++) {
+            const double at = from + rooms[p], place = at - 1e-9, w = weight * part[p];
+            if (!(place < ROOMS) || !(place >= 1)) break;
+            struct cell *x = &all->cell[last = FINEST + (int)(place * PER_ROOM)];
+            x->weight += w;
+            x->rooms += w * at;
+        }
+        if (last > all->most) all->most = last;
+        for (; p < n; p++) put(all, from + rooms[p], fine, weight * part[p]);
     }
+}
+
+/* Requests that find nobody, of all: one for each time that a replica is left so. */
+static double of_visits(const struct steady_chain *c)
+{
+    double visits = 0;
+    for (int j = 0; j < c->phases; j++) visits += c->part[j];
+    return visits / (c->rate * c->mean_s);
+}
+
+/* What came in a step before a request that is `count` into it on average: as many as a Poisson number; or, of every so
+ * many of a stream, as there are where the next is its own, from each phase by its part of those found. */
+static struct steady_chain_sum came_before(const struct steady_chain *c, const double *phase, double count)
+{
+    struct steady_chain_sum s = {.n = 1, .tokens = {0}, .weight = {0}};
+    const int n = c->phases;
+    double several = 0, mean = 0, square = 0, one = 0;
+    const struct steady_chain_ticks x = steady_chain_tick(n, n * count);
+    for (int j = 0; j < n; j++) { /* in the last phase, in which it is 1/n of all time */
+        const double w = n * phase[j], more = w * x.of[2][j][n - 1];
+        s.weight[0] += w * x.of[0][j][n - 1];
+        one += w * x.of[1][j][n - 1];
+        several += more;
+        mean += more * x.mean[j];
+        square += more * x.square[j];
+    }
+    for (int i = 0; i < c->ones; i++) {
+        s.tokens[s.n] = c->one_tokens[i];
+        s.weight[s.n++] = one * c->one_part[i];
+    }
+    if (!(several > LIGHT)) return s;
+    struct steady_chain_sum more;
+    steady_chain_several(c, mean / several, square / several, &more);
+    for (int i = 0; i < more.n; i++) {
+        s.tokens[s.n] = more.tokens[i];
+        s.weight[s.n++] = several * more.weight[i];
+    }
+    return s;
+}
+
+/* Parts of time in the phases of places, `weight` of all. */
+static double find_phases(const struct steady_chain *c, int from, int to, double weight,
+                          double phase[STEADY_CHAIN_PHASES])
+{
+    double all = 0;
+    for (int j = 0; j < c->phases; j++) {
+        phase[j] = 0;
+        for (int i = from; i < to; i++) phase[j] += c->part[i * c->phases + j] * c->step_s[i * c->phases + j];
+        all += phase[j] *= weight / c->mean_s;
+    }
+    return all;
 }
 
 /* Who comes finds a step in progress with the chance of its part of the time, and is somewhere in it: behind what it
@@ -79,38 +163,43 @@ void steady_chain_first(const struct steady_chain *c, const struct steady_length
                         struct steady_histogram *h)
 {
     enum { TIMES = 4, OWNS = 48, KINDS = 4 };
-    double own_tokens[OWNS], own_part[OWNS], at_s[LASTS + 1], partly = 0;
-    struct until ahead, all;
+    double own_tokens[OWNS], own_part[OWNS], at_s[LASTS + 1], phase[STEADY_CHAIN_PHASES], partly = 0;
+    struct until ahead = {.most = 0}, all = {.most = 0};
     if (!(weight > 1e-6)) return;
-    const int owns = steady_chain_prompts(l, 1. / 32, OWNS, own_tokens, own_part);
+    const int owns = steady_chain_prompts(l, 1. / 32, OWNS, own_tokens, own_part), n = c->phases;
     const double fine = fmin(fmax(8 * c->room / c->prompt_tokens, PER_ROOM), FINEST);
     for (int i = 0; i < owns; i++) own_tokens[i] /= c->room;
     for (int i = 0; i <= LASTS; i++)
         at_s[i] = steady_times_step_s(c->times, c->decoding, fmax(c->room * i / LASTS, 1e-3 * c->room));
-    for (int i = 1; i < c->full; i++) partly += c->part[i] * c->step_s[i];
+    partly = find_phases(c, 1, c->full, c->mean_s, phase);
     for (int from = 0, to; from < c->n; from = to) { /* steps without prompts, with room left, full */
         const bool idle = from == 0 && !(c->decoding > 0);
         double part = 0, step_s = 0;
         for (to = from; to < c->n; to++) {
-            const double at = c->part[to] * c->step_s[to];
+            const double at = find_phases(c, to, to + 1, c->mean_s, phase);
             part += at;
-            step_s += at * c->step_s[to]; /* as found: the longer, the more often */
+            step_s += at * c->step_s[to * n]; /* as found: the longer, the more often */
             if (to == 0 || to == c->full - 1 || (to < c->full && part > partly / KINDS)) break;
         }
         if (to < c->n) to++;
         if (!(part > 0)) continue;
         step_s /= part;
-        part *= weight / c->mean_s;
-        if (!(part > 1e-6)) continue;
+        if (!(part * weight / c->mean_s > 1e-6)) continue;
         for (int u = 0; u < (idle ? 1 : TIMES); u++) {
             const double past = (u + .5) / TIMES, w = idle ? 1 : 1. / TIMES;
-            const struct steady_chain_sum s = steady_chain_come(c, idle ? 0 : c->rate * step_s * past);
-            memset(&ahead, 0, sizeof ahead);
+            const double count = idle ? 0 : c->rate * step_s * past;
+            struct steady_chain_sum s = {.n = 1, .tokens = {0}, .weight = {1}};
+            if (n == 1) s = steady_chain_come(c, count);
+            clear(&ahead);
             for (int i = from < c->full ? to - 1 : from; i < to; i++) {
-                const double found = from < c->full ? part * w : weight * c->part[i] * c->step_s[i] / c->mean_s * w;
+                const double found =
+                    find_phases(c, from < c->full ? from : i, from < c->full ? to : i + 1, weight * w, phase);
                 if (!(found > LIGHT)) continue;
+                if (n > 1 && idle) s.weight[0] = weight * of_visits(c);
+                if (n > 1 && !idle) s = came_before(c, phase, count);
                 for (int q = 0; q < s.n; q++)
-                    put(&ahead, (fmax(c->tokens[i] - c->room, 0) + s.tokens[q]) / c->room, fine, found * s.weight[q]);
+                    put(&ahead, (fmax(c->tokens[i] - c->room, 0) + s.tokens[q]) / c->room, fine,
+                        (n > 1 ? 1 : found) * s.weight[q]);
             }
             add_own(own_tokens, own_part, owns, fine, &ahead, &all);
             add_first(c, &all, at_s, idle ? 0 : step_s * (1 - past), wait_s, h);

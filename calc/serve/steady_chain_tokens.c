@@ -8,26 +8,33 @@
 void steady_chain_squares(struct steady_chain *c)
 {
     double v[STEADY_CHAIN_STATES] = {0}, s[STEADY_CHAIN_STATES] = {0};
-    const double none = c->entry[0], some = fmax(1 - none, 1e-12);
+    double nv[STEADY_CHAIN_STATES], ns[STEADY_CHAIN_STATES], none = 0;
+    const size_t row = (size_t)c->states;
+    for (int i = 0; i < c->phases; i++) none += c->entry[i];
+    const double some = fmax(1 - none, 1e-12), clear = fmax(none, 1e-300); /* not a unit */
     for (int m = 1; m <= c->known; m++) {
-        double nv[STEADY_CHAIN_STATES] = {0}, ns[STEADY_CHAIN_STATES] = {0}, mean = 0, square = 0;
-        for (int i = 0; i < c->n; i++) {
+        double mean[2] = {0}, square[2] = {0};
+        for (int i = 0; i < c->states; i++) {
+            const double *to = c->to + (size_t)i * row;
+            const int last = c->last[i];
             double pv = 0, ps = 0;
-            for (int j = c->least[i]; j <= c->last[i]; j++) {
-                pv += c->to[i][j] * v[j];
-                ps += c->to[i][j] * s[j];
+            for (int j = c->least[i]; j <= last; j++) {
+                pv += to[j] * v[j];
+                ps += to[j] * s[j];
             }
+            const int behind = i >= c->phases;
+            const double w = c->phases > 1 || behind ? c->entry[i] / (behind ? some : clear) : 1;
             nv[i] = c->step_s[i] + pv;
             ns[i] = c->step_s[i] * c->step_s[i] + 2 * c->step_s[i] * pv + ps;
-            mean += i > 0 ? c->entry[i] / some * nv[i] : 0;
-            square += i > 0 ? c->entry[i] / some * ns[i] : 0;
+            mean[behind] += w * nv[i];
+            square[behind] += w * ns[i];
         }
-        memcpy(v, nv, sizeof v);
-        memcpy(s, ns, sizeof s);
-        c->clear_s[m] = v[0];
-        c->clear_s2[m] = fmax(s[0] - v[0] * v[0], 0);
-        c->behind_s[m] = mean;
-        c->behind_s2[m] = fmax(square - mean * mean, 0);
+        memcpy(v, nv, row * sizeof *v);
+        memcpy(s, ns, row * sizeof *s);
+        c->clear_s[m] = mean[0];
+        c->clear_s2[m] = fmax(square[0] - mean[0] * mean[0], 0);
+        c->behind_s[m] = mean[1];
+        c->behind_s2[m] = fmax(square[1] - mean[1] * mean[1], 0);
     }
 }
 
@@ -78,7 +85,7 @@ void steady_chain_tokens(struct steady_replica *r, struct steady_histogram *h)
         for (int k = 0; k < 2; k++) {
             const double mean = r->scale * x[k].mean_s / steps, base_s = fmin(c->step_s[0], mean);
             const double kept = l->drafted.step_cv2 * mean * mean / steps, away = sqrt(3 * (number * smooth + kept));
-            const double none = k > 0 ? 0 : exp(-c->rate * c->step_s[0] * (steps - 1));
+            const double none = k > 0 ? 0 : steady_chain_clear(c, steps - 1);
             const double from = base_s + r->later_s / steps,
                          least[] = {(from - away) / stride, from / stride, (from + away) / stride};
             put_tokens(h, least, part * x[k].weight, none, (mean + r->later_s / steps) / stride,

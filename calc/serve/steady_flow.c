@@ -171,6 +171,7 @@ static double between_of(struct steady_times *t, struct steady_flow *f, double p
     const double found_s = (rho * f->own_s * spread + (1 - rho) * f->decode_s) / 2;
     const double alone = exp(-2 * (steady_flow_fit(t) - 1));
     const double own = rate * f->own_s, left = rate * (f->left_steps * f->full_s + alone * found_s);
+    f->period_s = At_s + beta_s * B;
     return At_s * -expm1(-own) + beta_s * B * (own + left) - rho * f->decode_s / (1 - rho);
 }
 

@@ -23,8 +23,9 @@ double steady_quantile(size_t i, double *part)
         return rest + ((double)(i - TAIL) + .5) * *part;
     }
     const size_t out = i < TAIL ? TAIL - 1 - i : i - TAIL - EQUAL; /* from the equal ones outwards */
-    const double from = rest * exp2(-(double)out / PER_OCTAVE),
-                 to = out + 1 < TAIL ? rest * exp2(-(double)(out + 1) / PER_OCTAVE) : 0;
+    static const double THIRD[PER_OCTAVE] = {1, .79370052598409973738, .62996052494743658238}; /* 2^(-i/3) */
+    const double from = rest * THIRD[out % PER_OCTAVE] / (double)(1 << out / PER_OCTAVE),
+                 to = out + 1 < TAIL ? rest * THIRD[(out + 1) % PER_OCTAVE] / (double)(1 << (out + 1) / PER_OCTAVE) : 0;
     *part = from - to;
     const double place = from - *part / 2;
     return i < TAIL ? place : 1 - place;

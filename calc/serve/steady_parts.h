@@ -65,7 +65,9 @@ struct steady_times {
     double *decode_s;                   /* [STEADY_N_KNOTS] */
     double (*prompt_s)[STEADY_X_KNOTS]; /* [STEADY_N_KNOTS], beyond the former */
     double n_knot[STEADY_N_KNOTS], x_knot[STEADY_X_KNOTS];
-    struct steady_chain *chain; /* [2]: when somebody decodes, and when nobody does; NULL: not in pieces */
+    struct arena *arena;
+    struct steady_chain *chain; /* [2]: when somebody decodes, and when nobody does */
+    int phases;                 /* that there is room for */
     struct {                    /* where it saturates, of limits that were asked before; rate_per_s 0: none */
         int64_t max_seqs, blocks, block_tokens;
         double watermark_frac, rate_per_s, most, places, again_frac;
@@ -109,6 +111,7 @@ struct steady_flow {
     double each_s;                /* that a prompt adds to its steps */
     double left_frac, left_steps; /* of time a full step leaves prompt tokens over; how many, in steps, on average */
     double between_s2;            /* variance of the seconds of prompts between two decode steps; 0: not known */
+    double period_s;              /* prompts of a busy period between decode steps, on average; 0: not known */
     double mates;                 /* others that begin to decode together with one */
     double seen_s;                /* a step as who arrives finds it: the mean of squares over the mean */
     double last_cv2;              /* of a batch's last steps: variance over square of the mean */
@@ -143,6 +146,10 @@ double steady_histogram_below(const struct steady_histogram *h, double value_s);
 
 /* ---- one replica ---- */
 
+/* Parts of the distribution of how many decode. */
+enum { STEADY_NUMBERS = 9 };
+extern const double STEADY_NUMBER_PART[STEADY_NUMBERS];
+
 /* What is asked of a replica, and its answer. */
 struct steady_replica {
     const struct steady_setup *s;
@@ -160,6 +167,8 @@ struct steady_replica {
     double decoding, square;                  /* mean and mean square of those that decode */
     double token_s;                           /* of a step to one that decodes */
     double slope_s;                           /* by which it grows with one more */
+    double number_s[STEADY_NUMBERS];          /* what it takes beside so many, above the mean: parts of them */
+    double fewer_s, fewer_each_s;             /* of several copies: prompts that an answer, a token, sees less of */
     double idle_frac;                         /* of time in which nobody decodes */
     double wait_frac, wait_s;                 /* requests that wait for a place; on average of all */
     struct steady_chain *chain, *alone_chain; /* pieces at a rate: prompts that wait, at these; NULL: not */
@@ -173,6 +182,17 @@ double steady_saturation_of(struct steady_replica *r);
 /* steady_again_frac -- prompt tokens that preempted sequences compute anew where requests always wait, of those of the
  * requests: 0 where places for `seqs` bind, not the cache for `cache` sequences. MODEL.md "Steady state". */
 double steady_again_frac(const struct steady_replica *r, double seqs, double cache);
+
+/* steady_routed -- copies among which arrivals at a rate are shared in turn or evened out; 1: by chance. */
+static inline int64_t steady_routed(const struct steady_setup *s)
+{
+    return s->load == STEADY_OPEN && s->route != SIMULATE_PREFIX ? s->replicas : 1;
+}
+
+/* steady_turn_none -- nobody comes to a copy behind a request, where `count` do on average: of every so many of a
+ * stream; and of one copy, exp(-count). steady_turn_fewer -- how many fewer come than on average; 0 of one copy. */
+double steady_turn_none(const struct steady_setup *s, double count);
+double steady_turn_fewer(const struct steady_setup *s, double count);
 
 /* steady_open_solve -- at its rate, below saturation: sets the members from decoding on. steady_closed_solve -- with so
  * many clients, fewer than have a place, and their time to think; sets the rate. */

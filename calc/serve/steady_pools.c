@@ -2,7 +2,7 @@
  * steady_parts.h. Source: DistServe, arXiv 2401.09670; Splitwise, arXiv 2311.18677. */
 #include <math.h>
 
-#include "calc/serve/steady_parts.h"
+#include "calc/serve/steady_chain.h"
 
 /* The link of a prefill replica, one transfer after another: Pollaczek-Khinchine. */
 struct link {
@@ -150,6 +150,8 @@ enum err_code steady_pools_solve(struct arena *a, const struct steady_setup *s, 
     struct steady_replica second = {.s = &h.of_tokens, .times = d->times, .arrival_cv2 = 1, .others_frac = 1};
     if (!first.times) TRY(steady_times_open(a, &h.of_prompts, &first.times, e));
     if (!second.times) TRY(steady_times_open(a, &h.of_tokens, &second.times, e));
+    TRY(steady_chain_room(first.times, steady_chain_phases(&h.of_prompts), e));
+    TRY(steady_chain_room(second.times, steady_chain_phases(&h.of_tokens), e));
     const double n = (double)s->replicas, m = (double)d->replicas;
     struct link x = link_of(s, s->rate_per_s / n);
     const double prefill_per_s = steady_saturation_of(&first) * n, link_per_s = x.most_per_s * n;
@@ -162,7 +164,7 @@ enum err_code steady_pools_solve(struct arena *a, const struct steady_setup *s, 
     if (o->saturated) return ERR_OK;
     first.rate_per_s = s->rate_per_s / n;
     second.rate_per_s = s->rate_per_s / m;
-    first.arrival_cv2 = s->arrival_cv2 / n;
+    first.arrival_cv2 = steady_routed(s) > 1 ? s->arrival_cv2 / n : 1 + (s->arrival_cv2 - 1) / n;
     steady_open_solve(&first);
     steady_open_solve(&second);
     put_together(&first, &second, &x, o);

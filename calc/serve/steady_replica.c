@@ -170,7 +170,9 @@ struct tokens {
     struct steady_replica *r;
     double rate_per_s;
     double part[24], mates[24];
+    bool even; /* numbers are the same on all copies, but for one */
 };
+enum { EVEN_MOST = 64 }; /* beyond it between whole numbers is as good; not a unit */
 
 /* A chain at a power of four of sequences; at others half of both sides, where those are near to each other. */
 static void look_at_chain(struct tokens *k, int i)
@@ -242,20 +244,30 @@ static double come_at(struct tokens *k, double n)
 
 static void start(struct tokens *k, struct steady_replica *r, double rate_per_s)
 {
-    *k = (struct tokens){.r = r, .rate_per_s = rate_per_s};
+    *k = (struct tokens){
+        .r = r, .rate_per_s = rate_per_s, .even = steady_routed(r->s) > 1 && r->s->route != SIMULATE_ROUND_ROBIN};
     for (size_t i = 0; i < sizeof k->part / sizeof k->part[0]; i++) k->part[i] = (double)NAN;
+}
+
+/* Behind a router that evens numbers out n is of all copies over theirs: some have a whole number, others one more. */
+static double come_even(struct tokens *k, double n)
+{
+    const double low = floor(n), more = n - low;
+    if (!k->even || low > EVEN_MOST || !(more > 1e-9)) return come_at(k, n);
+    return n / ((low > 0 ? (1 - more) * low / come_at(k, low) : 0) + more * (low + 1) / come_at(k, low + 1));
 }
 
 struct counts {
     double total, sum, square, wait, full, none;
 };
 
-static void count(struct counts *c, double n, double weight)
+static void count(const struct tokens *k, struct counts *c, double n, double weight)
 {
+    const double more = n - floor(n);
     c->total += weight;
     c->sum += weight * n;
-    c->square += weight * n * n;
-    if (n < .5) c->none += weight;
+    c->square += weight * (n * n + (k->even ? more * (1 - more) : 0));
+    if (k->even ? n < 1 : n < .5) c->none += k->even ? weight * (1 - more) : weight;
 }
 
 /* p(n)/p(n-bunch) = rate steps token_s(n) / n: from a number near the mean down and up, until nothing is left. Those of
@@ -267,8 +279,8 @@ static void walk(struct tokens *k, double near, double bunch, double most, struc
     double w = 1;
     *c = (struct counts){0};
     for (double n = from; n > -.5 * bunch && w > 1e-9; n -= bunch) {
-        count(c, fmax(n, 0), w);
-        if (n > .5 * bunch) w *= n / (come_at(k, n));
+        count(k, c, fmax(n, 0), w);
+        if (n > .5 * bunch) w *= n / come_even(k, n);
     }
     w = 1;
     for (double n = from + bunch; n <= FAR; n += bunch) {
@@ -282,9 +294,9 @@ static void walk(struct tokens *k, double near, double bunch, double most, struc
             c->wait += rest / (1 - last);
             break;
         }
-        w *= fmin(come_at(k, n) / n, 4);
+        w *= fmin(come_even(k, n) / n, 4);
         if (!(w > 1e-9 * c->total) || !isfinite(w)) break;
-        count(c, n, w);
+        count(k, c, n, w);
     }
 }
 
@@ -339,6 +351,82 @@ static double kept_together(const struct steady_lengths *l)
     return several > 0 ? sum / several : 0;
 }
 
+/* Of how many are there, variance over mean, where those that begin together are apart: 1 of a Poisson stream. Of every
+ * R-th of one, 1 - (1 - 1/R) E[min(m, m')]/E[m]; where the router evens numbers out, that of all copies together, and
+ * of the numbers around it. MODEL.md "Steady state". */
+static double spread_of(const struct steady_setup *s)
+{
+    const double copies = (double)s->replicas;
+    double below = 0, steps_below = 0, sum = 0, mean = 0;
+    if (steady_routed(s) < 2) return 1;
+    if (s->route != SIMULATE_ROUND_ROBIN) return 1 / copies;
+    for (size_t i = 0; i < STEADY_QUANTILES; i++) {
+        double part;
+        (void)steady_quantile(i, &part);
+        const double m = s->lengths->output_at[i] - 1;
+        sum += part * (steps_below + part * m / 2 + m * fmax(1 - below - part / 2, 0));
+        below += part;
+        steps_below += part * m;
+        mean += part * m;
+    }
+    return 1 - (1 - 1 / copies) * fmin(sum / mean, 1);
+}
+
+double steady_turn_none(const struct steady_setup *s, double count)
+{
+    const int n = s->route == SIMULATE_ROUND_ROBIN ? (int)fmin((double)s->replicas, 8) : 2; /* not a unit */
+    double sum = 0, p = exp(-n * count);
+    if (steady_routed(s) < 2) return exp(-count);
+    for (int i = 0; i < n; i++) {
+        sum += p;
+        p *= n * count / (i + 1);
+    }
+    return fmin(sum, 1);
+}
+
+double steady_turn_fewer(const struct steady_setup *s, double count)
+{
+    if (steady_routed(s) < 2) return 0;
+    const double most = ((double)s->replicas - 1) / (2 * (double)s->replicas);
+    return most * -expm1(-count / most);
+}
+
+/* Prompts between decode steps: of those that come in its steps a request sees fewer than come in as long a time. */
+static void see_fewer(struct steady_replica *r)
+{
+    const struct steady_lengths *l = r->s->lengths;
+    double all = 0;
+    r->fewer_s = r->fewer_each_s = 0;
+    for (size_t i = 0; i < STEADY_QUANTILES && steady_routed(r->s) > 1; i++) {
+        double part;
+        (void)steady_quantile(i, &part);
+        const double m = l->output_at[i] - 1;
+        if (!(m > 0)) continue;
+        const double fewer_s = r->flow.period_s * steady_turn_fewer(r->s, r->rate_per_s * m * r->token_s);
+        all += part;
+        r->fewer_s += part * fewer_s;
+        r->fewer_each_s += part * fewer_s / m;
+    }
+    if (all > 0) r->fewer_each_s /= all;
+}
+
+const double STEADY_NUMBER_PART[STEADY_NUMBERS] = {.02, .06, .12, .18, .24, .18, .12, .06, .02};
+
+/* Who comes finds as many as are there at any time (PASTA), whose mean and variance are known: by a gamma distribution
+ * of these (Wilson and Hilferty). */
+static void see_numbers(struct tokens *k, struct steady_replica *r)
+{
+    static const double NORMAL[STEADY_NUMBERS] = {-2.457, -1.698, -1.11, -.569, 0, .569, 1.11, 1.698, 2.457};
+    const double n = r->decoding, v = fmax(r->square / (n * n) - 1, 0) / 9;
+    double mean_s = 0;
+    for (int i = 0; i < STEADY_NUMBERS; i++) {
+        const double others = n * pow(fmax(1 - v + sqrt(v) * NORMAL[i], 0), 3);
+        r->number_s[i] = token_at(k, 1 + fmin(others, r->most - 1));
+        mean_s += STEADY_NUMBER_PART[i] * r->number_s[i];
+    }
+    for (int i = 0; i < STEADY_NUMBERS; i++) r->number_s[i] -= mean_s;
+}
+
 void steady_open_solve(struct steady_replica *r)
 {
     const struct steady_lengths *l = r->s->lengths;
@@ -352,7 +440,7 @@ void steady_open_solve(struct steady_replica *r)
     const double kept = bunched ? kept_together(l) : 0;
     if (a > 0) {
         const double near = near_mean(&k, r->most);
-        walk(&k, near, bunched ? 1 + kept * mates_at(&k, near) : 1, r->most, &c);
+        walk(&k, near, spread_of(r->s) + (bunched ? kept * mates_at(&k, near) : 0), r->most, &c);
     }
     r->decoding = c.sum / c.total;
     r->square = c.square / c.total;
@@ -362,12 +450,15 @@ void steady_open_solve(struct steady_replica *r)
     r->token_s = a > 0 ? r->decoding / a : (double)NAN;
     const double in_steps = r->decoding;
     r->slope_s = a > 0 ? fmax(token_at(&k, r->decoding + 2) - token_at(&k, r->decoding + 1), 0) : 0;
+    if (a > 0 && !r->chain) see_numbers(&k, r);
     const double cv2 = l->steps > 0 ? l->steps_square / (l->steps * l->steps) - 1 : 0;
     r->wait_frac = c.full / c.total;
     r->wait_s = c.wait / c.total / r->rate_per_s * (r->arrival_cv2 + cv2) / 2;
     see_flows(r, r->decoding / (1 - fmin(r->idle_frac, .999)));
     if (bunched && !r->times->beside && r->flow.stable) {
-        r->token_s = fmax(r->token_s + r->flow.extra_s * (1 - l->single_frac) / l->steps, r->flow.decode_s);
+        see_fewer(r);
+        r->token_s =
+            fmax(r->token_s + (r->flow.extra_s * (1 - l->single_frac) - r->fewer_s) / l->steps, r->flow.decode_s);
         r->decoding = a * r->token_s;
         r->square *= r->decoding / in_steps;
     }

@@ -38,8 +38,12 @@ void steady_histogram_add(struct steady_histogram *h, double value_s, double wei
 {
     if (!(weight > 0)) return;
     const size_t i = place_of(value_s);
-    if (!(h->weight[i] > 0) || value_s < h->low_s[i]) h->low_s[i] = value_s;
-    if (!(h->weight[i] > 0) || value_s > h->high_s[i]) h->high_s[i] = value_s;
+    if (!(h->weight[i] > 0))
+        h->low_s[i] = h->high_s[i] = value_s;
+    else if (value_s < h->low_s[i])
+        h->low_s[i] = value_s;
+    else if (value_s > h->high_s[i])
+        h->high_s[i] = value_s;
     h->weight[i] += weight;
     h->sums[i] += weight * value_s;
     h->sum += weight * value_s;

@@ -127,6 +127,8 @@ enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, s
                    t->pieces ? fmax(1, fmin(t->batch_tokens, t->budget_tokens) / t->shared) : (double)INFINITY);
     TRY(open_tables(a, s->times, t, e));
     if (!(t->chain = arena_array(a, 2, sizeof *t->chain))) return err_nomem(e);
+    t->arena = a;
+    TRY(steady_chain_room(t, 1, e));
     *out = t;
     return ERR_OK;
 }

@@ -5,15 +5,10 @@
 
 /* Middles of equal parts of an exponential distribution of mean 1, and of a normal one. */
 static const double EXPONENTIAL[] = {.137, .471, .981, 2.411};
-static const double NORMAL[] = {-1.465, -.792, -.366, 0, .366, .792, 1.465};
-static const double FINE[] = {-1.960, -1.440, -1.150, -.935, -.755, -.598, -.454, -.319, -.189, -.063,
-                              .063,   .189,   .319,   .454,  .598,  .755,  .935,  1.150, 1.440, 1.960};
 static const double FIFTH[] = {-1.400, -.532, 0, .532, 1.400};
 enum {
     LASTS = sizeof FIFTH / sizeof FIFTH[0],
     WAITS = sizeof EXPONENTIAL / sizeof EXPONENTIAL[0],
-    NORMALS = sizeof NORMAL / sizeof NORMAL[0],
-    FINES = sizeof FINE / sizeof FINE[0],
     RESIDUES = 4,
 };
 
@@ -73,6 +68,14 @@ static void find_others(const struct seen *x, double others, double tokens[RESID
     }
 }
 
+/* Who finds another of the last so long, against a Poisson stream. */
+static double found_of(const struct steady_replica *r, double count)
+{
+    return count > 1e-9              ? fmin((1 - steady_turn_none(r->s, count)) / -expm1(-count), 1)
+           : steady_routed(r->s) > 1 ? 0
+                                     : 1;
+}
+
 /* Requests that find a step of step_s in progress, which ends with `left` full steps to do before. Those that came
  * before it in that step are ahead of it: of prompts that do not fit into one step, where the step had prompts too,
  * they are among what is left. */
@@ -81,7 +84,8 @@ static void find_step(struct seen *x, const struct steady_flow *f, double step_s
 {
     if (!(weight > 1e-7)) return;
     struct steady_times *t = x->r->times;
-    const double others = f->rate_per_s * step_s, none = others > 1e-9 ? exp(-others) : 1;
+    const double others = f->rate_per_s * step_s * found_of(x->r, f->rate_per_s * step_s),
+                 none = others > 1e-9 ? exp(-others) : 1;
     double beside[RESIDUES];
     if (none < 1) find_others(x, others, beside);
     for (size_t p = 0; p < x->n; p++) {
@@ -110,7 +114,9 @@ static void find_flow(struct seen *x, const struct steady_flow *f, double weight
     /* arrivals more even than Poisson find fewer prompts in progress where nothing else is (Allen-Cunneen) */
     const struct steady_lengths *l = r->s->lengths;
     const double cs2 = fmax(l->prompt_square / (l->prompt_tokens * l->prompt_tokens) - 1, 0);
-    const double finds = f->n > 0 ? 1 : fmin((r->arrival_cv2 + cs2) / (1 + cs2), 1);
+    const double even = f->n > 0 ? 1 : fmin((r->arrival_cv2 + cs2) / (1 + cs2), 1);
+    const double last_of_s = fmax(f->period_s, f->own_s);
+    const double finds = steady_routed(r->s) > 1 ? fmin(even, found_of(r, f->rate_per_s * last_of_s)) : even;
     double last_s[LASTS]; /* as found: the longer, the more often */
     const double s2 = log1p(f->last_cv2);
     for (int k = 0; k < LASTS; k++)
@@ -150,47 +156,121 @@ void steady_ttft(struct steady_replica *r, struct steady_histogram *h)
         find_flow(&x, &r->flow, waits / WAITS, r->wait_s / waits * EXPONENTIAL[k]);
 }
 
+/* Points of a normal distribution, fine where tails are, and the part of all that each stands for. */
+enum { TAILED = 12, OWN = 8 };
+static const double TAIL[TAILED] = {-2.2, -1.5, -1.05, -.67, -.32, 0, .32, .67, 1.05, 1.5, 1.95, 2.6};
+static const double TAIL_PART[TAILED] = {.036, .08, .108, .13, .128, .12, .118, .108, .08, .052, .025, .015};
+
+/* How long others are there with one of `steps` steps, who are of any number of steps, each slower so that they stay
+ * `stretch` times as many: of those that come while it decodes, S(u) the part of them that is there for longer than u,
+ * and of those that are there as it begins, R(u) of them for longer than u,
+ *     come = 2/m^2 integral to m of (m - u) S(u),     there = 2/m^2 integral to m of (m - u) R(u) */
+static void see_overlap(const struct steady_lengths *l, double steps, double stretch, double *come, double *there)
+{
+    double a = 0, b = 0, mean = 0;
+    for (size_t i = 0; i < STEADY_QUANTILES; i++) {
+        double part;
+        (void)steady_quantile(i, &part);
+        const double x = fmax(l->output_at[i] - 1, 0) * stretch / steps, y = fmin(x, 1);
+        mean += part * x;
+        a += part * (2 * y - y * y);
+        b += part * (y * y - y * y * y / 3 + (x - y));
+    }
+    *come = a;
+    *there = b / mean;
+}
+
+/* Answers of so many steps whose prompts had a step of own_s: a step that decodes, by how many do, and beside it what
+ * prompts take. */
+static void put_tokens(struct steady_replica *r, double steps, double own_s, double weight, struct steady_histogram *h)
+{
+    const struct steady_lengths *l = r->s->lengths;
+    const struct steady_flow *f = &r->flow;
+    const double common = r->token_s - (f->extra_s * (1 - l->single_frac) - r->fewer_s) / l->steps;
+    const double spread = l->prompt_square / (l->prompt_tokens * l->prompt_tokens);
+    const double number = fmax(r->square - r->decoding * r->decoding, 0) * r->slope_s * r->slope_s;
+    /* steps in which others are replaced, the longer the more they slow each other down */
+    const double follows = fmin(fmax(r->decoding * r->slope_s / fmax(r->token_s, 1e-12), 0), .9); /* not a unit */
+    double come, smooth;
+    see_overlap(l, steps, 1 / (1 - follows), &come, &smooth);
+    const double stride = l->drafted.inverse > 0 ? 1 / l->drafted.inverse : 1;
+    const double extra_s = f->extra_s + f->rate_per_s * f->period_s * (own_s - f->own_s) -
+                           f->period_s * steady_turn_fewer(r->s, f->rate_per_s * steps * common);
+    const double mean = fmax(common + extra_s / steps, f->decode_s), more_s = (mean - f->decode_s) * steps;
+    const double prompts = f->each_s > 0 ? more_s / f->each_s : 0; /* that fall into its steps */
+    double events = prompts, squares_s2 = prompts * f->each_s * f->each_s * spread, both_s2 = 0;
+    if (f->between_s2 > 0) { /* in busy periods, which begin with those that come in its steps and its prompt's */
+        const double window_s = f->decode_s * (steps - 1) + own_s;
+        events = f->rate_per_s * window_s;
+        squares_s2 = window_s / f->decode_s * f->between_s2;
+        if (steady_routed(r->s) > 1) /* their number varies less than a Poisson one */
+            squares_s2 -= fmin((1 - 1 / (r->s->route == SIMULATE_ROUND_ROBIN ? (double)r->s->replicas : 2)) * events *
+                                   f->period_s * f->period_s,
+                               .8 * squares_s2);
+        both_s2 = r->slope_s * f->between_s2 / f->each_s * come;
+    }
+    const double none = steady_turn_none(r->s, events), some = fmax(1 - none, 1e-9), at = (mean - f->decode_s) / some;
+    const double variance = squares_s2 / (steps * steps),
+                 s2 = log1p(fmax((variance + at * at * some * some) / some / fmax(at * at, 1e-30) - 1, 0)),
+                 sd = sqrt(s2);
+    const double kept = l->drafted.step_cv2 * mean * mean / steps;
+    const double wider = number > 0 ? sqrt(smooth + (both_s2 + kept) / number) : 0;
+    double point[TAILED], sum = 0;
+    for (int q = 0; q < TAILED; q++) sum += TAIL_PART[q] * (point[q] = exp(sd * TAIL[q] - s2 / 2));
+    for (int k = 0; k < STEADY_NUMBERS; k++) {
+        const double w = weight * STEADY_NUMBER_PART[k];
+        const double base = f->decode_s + wider * r->number_s[k] + r->later_s / steps;
+        if (none > 1e-3) steady_histogram_add(h, base / stride, w * none);
+        for (int q = 0; q < TAILED; q++)
+            steady_histogram_add(h, (base + at * point[q] / sum) / stride, w * some * TAIL_PART[q]);
+    }
+}
+
+/* Steps of prompts by their own length, beside as many others as a step has. */
+static int own_steps(struct steady_replica *r, double own_s[OWN], double part[OWN])
+{
+    const struct steady_lengths *l = r->s->lengths;
+    const struct steady_flow *f = &r->flow;
+    const double others = fmax(f->requests / fmax(f->steps, 1) - 1, 0) * l->prompt_tokens;
+    double tokens[OWN], mean_s = 0;
+    if (!(f->between_s2 > 0)) {
+        own_s[0] = f->own_s;
+        part[0] = 1;
+        return 1;
+    }
+    const int n = steady_chain_prompts(l, 1. / 4, OWN, tokens, part);
+    for (int i = 0; i < n; i++) mean_s += part[i] * (own_s[i] = steady_times_step_s(r->times, 0, tokens[i] + others));
+    for (int i = 0; i < n; i++) own_s[i] *= f->own_s / mean_s;
+    return n;
+}
+
 /* Of the mean of the steps of a request: prompts fall between or into them, and how many decode changes while it runs.
- */
+ * By the answer's length, short ones in small parts, as they are far from the mean. */
 void steady_tpot(struct steady_replica *r, struct steady_histogram *h)
 {
+    const double LEAST = .03;
+    const struct steady_lengths *l = r->s->lengths;
+    double sum = 0, part = 0, seen = 0, own_s[OWN], own_part[OWN];
     if (r->chain) {
         steady_chain_tokens(r, h);
         return;
     }
-    const struct steady_lengths *l = r->s->lengths;
-    const struct steady_flow *f = &r->flow;
-    const double common = r->token_s - f->extra_s * (1 - l->single_frac) / l->steps;
-    const double spread = l->prompt_square / (l->prompt_tokens * l->prompt_tokens);
-    const double number = fmax(r->square - r->decoding * r->decoding, 0) * r->slope_s * r->slope_s;
-    const double life = l->steps_square / (2 * l->steps); /* steps of others yet to come */
+    const int owns = own_steps(r, own_s, own_part);
     steady_histogram_clear(h);
-    for (size_t i = 0; i < l->n; i++) {
-        const double steps = l->node[i].output_tokens - 1, y = steps / life;
-        if (!(steps > 0)) continue;
-        const double smooth = y > 1e-3 ? 2 * (y - 1 + exp(-y)) / (y * y) : 1;
-        const double mean = fmax(common + f->extra_s / steps, f->decode_s), more_s = (mean - f->decode_s) * steps;
-        const double prompts = f->each_s > 0 ? more_s / f->each_s : 0; /* that fall into its steps */
-        double events = prompts, squares_s2 = prompts * f->each_s * f->each_s * spread;
-        if (f->between_s2 > 0) { /* in busy periods, which begin with those that come in its steps and its prompt's */
-            const double window_s = f->decode_s * (steps - 1) + f->own_s;
-            events = f->rate_per_s * window_s;
-            squares_s2 = window_s / f->decode_s * f->between_s2;
+    for (size_t i = 0; i < STEADY_QUANTILES; i++) {
+        double one;
+        (void)steady_quantile(i, &one);
+        if (l->output_at[i] > 1) {
+            sum += one * (l->output_at[i] - 1);
+            part += one;
         }
-        const double none = exp(-events), some = fmax(1 - none, 1e-9), at = (mean - f->decode_s) / some;
-        const double variance = squares_s2 / (steps * steps),
-                     s2 = log1p(fmax((variance + at * at * some * some) / some / fmax(at * at, 1e-30) - 1, 0));
-        /* a request's tokens take more or fewer steps, as its drafts are kept: that spreads its mean too */
-        const double stride = l->node[i].stride > 0 ? l->node[i].stride : 1;
-        const double kept = l->drafted.step_cv2 * mean * mean / steps, away = sqrt(number * smooth + kept);
-        const double *const normal = kept > 0 ? FINE : NORMAL;
-        const int normals = kept > 0 ? FINES : NORMALS;
-        for (int k = 0; k < normals; k++) {
-            const double w = l->node[i].weight / normals;
-            const double base = f->decode_s + away * normal[k] + r->later_s / steps;
-            if (none > 1e-3) steady_histogram_add(h, base / stride, w * none);
-            for (int q = 0; q < NORMALS; q++)
-                steady_histogram_add(h, (base + at * exp(sqrt(s2) * NORMAL[q] - s2 / 2)) / stride, w * some / NORMALS);
-        }
+        if (!(part > 0) || (part < fmin(LEAST, .004 + seen / 2) && i + 1 < STEADY_QUANTILES)) continue;
+        const double steps = sum / part, own = r->flow.own_s / (r->flow.own_s + r->flow.decode_s * steps);
+        if (own < .1) /* of many steps it is little */
+            put_tokens(r, steps, r->flow.own_s, part, h);
+        else
+            for (int k = 0; k < owns; k++) put_tokens(r, steps, own_s[k], part * own_part[k], h);
+        seen += part;
+        sum = part = 0;
     }
 }
