@@ -395,6 +395,56 @@ static void test_simulated(void **state)
     (void)state;
 }
 
+/* Plans of attention groups through the scheduler, each group with the plan's limits and a cache of its own: tokens and
+ * first tokens on paper near to those of the simulation, of prompts beside those that decode and of prompts first. */
+static void test_verify_groups(void **state)
+{
+    static const struct {
+        const char *model, *gpu, *server, *prompt, *output;
+        struct layout l;
+        int64_t seqs, tokens;
+        double load;
+    } CASES[] = {
+        {"qwen3-30b-a3b", "h100-sxm", "sglang", "1200", "lognormal:250,1,max=2000", {.dp = 4, .ep = 4}, 256, 8192, .7},
+        {"qwen3-30b-a3b", "h100-sxm", "vllm", "uniform:100..1500", "131", {.dp = 2, .ep = 2}, 64, 2048, .6},
+        {"deepseek-v3", "h200-sxm", "vllm", "900", "exponential:150", {.dp = 8, .ep = 8}, 64, 2048, .5},
+    };
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        struct arena *a = arena_open();
+        struct err e = {0};
+        struct asked *k = ask(a, CASES[i].model, &CASES[i].gpu, 1, 8, 1, CASES[i].prompt, CASES[i].output);
+        struct engine server;
+        struct planner_run run;
+        struct planner_verified v;
+        struct planner_plan plan = {.layout = CASES[i].l, .seqs = CASES[i].seqs, .step_tokens = CASES[i].tokens}, x;
+        struct workload_spec w = {.turns = 1, .samples = 1, .requests = 1500, .rate_per_s = 1, .seed = 13};
+        must(workload_length_parse(a, CASES[i].prompt, &w.prompt, &e), &e);
+        must(workload_length_parse(a, CASES[i].output, &w.output, &e), &e);
+        must(workload_make(a, &w, &k->work, &e), &e);
+        must(engine_load_version(a, CASES[i].server, &server, &k->q.overlapped, &e), &e);
+        k->q.server = &server;
+        k->q.fidelity = PLANNER_CALIBRATED;
+        k->q.ttft = k->q.tpot = (struct planner_promise){1e3, .5};
+        plan.layout.tp = plan.layout.replicas = 1;
+        plan.layout = layout_whole(&plan.layout);
+        plan.gpus = layout_gpus(&plan.layout);
+        k->q.traffic.rate_per_s = 1e-3;
+        must(planner_at(a, &k->q, &plan, &x, &e), &e);
+        k->q.traffic.rate_per_s = CASES[i].load * x.point.saturation_per_s;
+        must(planner_at(a, &k->q, &plan, &x, &e), &e);
+        assert_null(planner_verifies(&x));
+        must(planner_run(a, &k->q, &x, &k->work, &run, &e), &e);
+        must(planner_run_judge(a, &k->q, &run, &v, &e), &e);
+        assert_true(v.finished == 1500 && !v.growing && v.keeps);
+        assert_int_equal(run.blocks % CASES[i].l.dp, 0); /* those of every group */
+        if (!(fabs(x.point.tpot_s / v.tpot_s - 1) < .12 && fabs(x.point.ttft_s / v.ttft_s - 1) < .2))
+            fail_msg("%s: TPOT %.4g on paper, %.4g simulated, TTFT %.4g, %.4g", CASES[i].server, x.point.tpot_s,
+                     v.tpot_s, x.point.ttft_s, v.ttft_s);
+        arena_close(a);
+    }
+    (void)state;
+}
+
 /* An endless cache by hand: blocks of 16 of prompts whose first 100 tokens are alike. The first request finds nothing,
  * all others the 6 whole blocks of them. */
 static void test_found(void **state)
@@ -891,7 +941,7 @@ static void test_verify(void **state)
     assert_true(fabs(last_s / run.result.span_s - 1) < 1e-9); /* of a clock that starts at 0 */
     assert_true(above / 700 <= .05 && above / 700 > .03);
     struct planner_plan stages = r.best[0];
-    stages.layout.dp = 2;
+    stages.layout.dp = stages.layout.pp = 2;
     assert_non_null(planner_verifies(&stages));
     assert_int_equal(planner_verify(a, &k->q, &stages, &k->work, &v, &e), ERR_USAGE);
     /* stages: on paper requests flock into one batch, which is what engines do to those that come one by one: a token
@@ -1116,7 +1166,7 @@ static void test_near(void **state)
     z.prefill = 1;
     assert_true(planner_margin_of(&k->q, &z).tpot <= 1);
     z = y;
-    z.layout.dp = 2;
+    z.layout.dp = z.layout.pp = 2;
     assert_true(planner_margin_of(&k->q, &z).ttft <= 1);
     k->q.aim = PLANNER_JOB;
     assert_true(planner_margin_of(&k->q, &y).tpot <= 1);
@@ -1254,29 +1304,18 @@ static void test_flow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prune),
-        cmocka_unit_test(test_unit),
-        cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_stages),
-        cmocka_unit_test(test_simulated),
-        cmocka_unit_test(test_floods),
-        cmocka_unit_test(test_flow),
-        cmocka_unit_test(test_found),
-        cmocka_unit_test(test_drain),
-        cmocka_unit_test(test_headroom),
-        cmocka_unit_test(test_headroom_simulated),
-        cmocka_unit_test(test_verify),
-        cmocka_unit_test(test_server),
-        cmocka_unit_test(test_sweep),
-        cmocka_unit_test(test_monotone),
-        cmocka_unit_test(test_seeds),
-        cmocka_unit_test(test_draft),
-        cmocka_unit_test(test_draft_unit),
-        cmocka_unit_test(test_pools),
-        cmocka_unit_test(test_confirm),
-        cmocka_unit_test(test_confirm_pools),
-        cmocka_unit_test(test_near),
-        cmocka_unit_test(test_bulk),
+        cmocka_unit_test(test_prune),      cmocka_unit_test(test_unit),
+        cmocka_unit_test(test_bounds),     cmocka_unit_test(test_stages),
+        cmocka_unit_test(test_simulated),  cmocka_unit_test(test_verify_groups),
+        cmocka_unit_test(test_floods),     cmocka_unit_test(test_flow),
+        cmocka_unit_test(test_found),      cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_headroom),   cmocka_unit_test(test_headroom_simulated),
+        cmocka_unit_test(test_verify),     cmocka_unit_test(test_server),
+        cmocka_unit_test(test_sweep),      cmocka_unit_test(test_monotone),
+        cmocka_unit_test(test_seeds),      cmocka_unit_test(test_draft),
+        cmocka_unit_test(test_draft_unit), cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_confirm),    cmocka_unit_test(test_confirm_pools),
+        cmocka_unit_test(test_near),       cmocka_unit_test(test_bulk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -835,6 +835,135 @@ static void test_measured(void **state)
     }
 }
 
+/* Attention groups, each with a queue of its own to which the least loaded is sent, those behind the last one first;
+ * every step by itself, every group priced in every step beside the tokens of the others. Without limits of memory,
+ * prompts beside those that decode. The known mistake: one queue for all, spread evenly in every step. */
+static void naive_groups(const struct bench *b, const struct simulate_setup *s, struct naive *q, int *of)
+{
+    enum { MOST = 8 };
+    const struct workload *w = s->work;
+    const int groups = (int)s->groups;
+    struct mix x[MOST];
+    struct err e = {0};
+    double now = 0;
+    int turn = 0;
+    size_t routed = 0, out = 0;
+    for (int g = 0; g < groups; g++) assert_int_equal(mix_open(b->arena, s->plan, &x[g], &e), ERR_OK);
+    for (size_t i = 0; i < w->n; i++)
+        q[i] = (struct naive){.left = w->request[i].output_tokens, .first_s = (double)NAN, .finish_s = (double)NAN};
+    while (out < w->n) {
+        int piece[NAIVE_MAX] = {0}, load[MOST];
+        double all = 0, took_s = 0;
+        if (out == routed && w->request[routed].arrival_s > now) now = w->request[routed].arrival_s;
+        for (; routed < w->n && w->request[routed].arrival_s <= now; routed++) {
+            int to = turn % groups;
+            memset(load, 0, sizeof load);
+            for (size_t i = 0; i < routed; i++) load[of[i]] += !(q[i].finish_s <= w->request[routed].arrival_s);
+            for (int k = 1; k < groups; k++)
+                if (load[(turn + k) % groups] < load[to]) to = (turn + k) % groups;
+            of[routed] = to;
+            turn = to + 1;
+        }
+        for (int g = 0; g < groups; g++) {
+            int64_t left = s->budget_tokens / groups, there = 0;
+            mix_clear(&x[g]);
+            for (size_t i = 0; i < routed; i++) {
+                if (of[i] != g || q[i].left == 0 || q[i].done < w->request[i].prompt_tokens) continue;
+                mix_decode(&x[g], 1, q[i].context + 1);
+                piece[i] = -1;
+                left--;
+            }
+            for (size_t i = 0; i < routed; i++) {
+                if (of[i] != g || q[i].left == 0) continue;
+                const int64_t more = w->request[i].prompt_tokens - q[i].done;
+                if (++there > s->max_seqs / groups) break;
+                if (more == 0 || left == 0) continue;
+                piece[i] = (int)(more < left ? more : left);
+                mix_prefill(&x[g], 1, piece[i], q[i].done);
+                left -= piece[i];
+            }
+            all += mix_tokens(&x[g]);
+        }
+        for (int g = 0; g < groups; g++) {
+            if (!(mix_tokens(&x[g]) > 0)) continue;
+            mix_others(&x[g], all - mix_tokens(&x[g]));
+            took_s = fmax(took_s, naive_price(s, &x[g]));
+        }
+        now += took_s;
+        for (size_t i = 0; i < routed; i++) {
+            if (piece[i] == 0) continue;
+            if (piece[i] > 0) {
+                q[i].done += piece[i];
+                q[i].context += piece[i];
+                if (q[i].done < w->request[i].prompt_tokens) continue;
+                q[i].first_s = now;
+            } else {
+                q[i].context++;
+            }
+            if (--q[i].left == 0) {
+                q[i].finish_s = now;
+                out++;
+            }
+        }
+    }
+}
+
+static void test_groups(void **state)
+{
+    static const struct {
+        int64_t groups, budget, seqs;
+        double rate;
+    } CASES[] = {{2, 701, 64, 21}, {4, 300, 3, 53}, {8, 2048, 64, 190}};
+    (void)state;
+    for (size_t c = 0; c < sizeof CASES / sizeof CASES[0]; c++) {
+        struct bench b;
+        struct err e = {0};
+        struct naive q[NAIVE_MAX];
+        int of[NAIVE_MAX];
+        open_bench(&b, "qwen3-30b-a3b", "h100-sxm", STEP_ROOFLINE);
+        const int64_t groups = CASES[c].groups;
+        const struct step_setup setup = {.model = &b.model,
+                                         .hw = &b.hw,
+                                         .layout = {.tp = 1, .dp = groups, .ep = groups},
+                                         .fidelity = STEP_ROOFLINE,
+                                         .block_tokens = 16};
+        if (mix_compile(b.arena, &setup, &b.plan, &e) != ERR_OK) fail_msg("%s", e.text);
+        struct workload w = make(b.arena, CASES[c].rate, 0, 151, "lognormal:600,0.9,max=5000", "uniform:2..90", 17);
+        struct simulate_setup s = setup_of(&b, &w, SIMULATE_CHUNKED);
+        s.groups = groups;
+        s.budget_tokens = groups * CASES[c].budget;
+        s.max_seqs = groups * CASES[c].seqs;
+        s.route = SIMULATE_LEAST_LOADED;
+        naive_groups(&b, &s, q, of);
+        const struct simulate_result r = run(b.arena, &s);
+        assert_int_equal(r.finished, w.n);
+        double last_s = 0;
+        for (size_t i = 0; i < w.n; i++) {
+            near_to(r.record[i].first_s, q[i].first_s, 1e-9, "first token of a group");
+            near_to(r.record[i].finish_s, q[i].finish_s, 1e-9, "last token of a group");
+            assert_int_equal(r.record[i].replica, 0);
+            last_s = fmax(last_s, q[i].finish_s);
+        }
+        near_to(r.span_s, last_s, 1e-9, "span");
+        assert_true(r.busy_s <= last_s && r.mean_running > 1 && r.most_running <= s.max_seqs);
+        assert_int_equal(r.held_blocks, 0);
+        /* copies of groups: all are routed to, each by itself in time */
+        s.replicas = 3;
+        const struct simulate_result many = run(b.arena, &s);
+        int64_t of_copy[3] = {0};
+        for (size_t i = 0; i < w.n; i++) of_copy[many.record[i].replica]++;
+        assert_true(of_copy[0] > 30 && of_copy[1] > 30 && of_copy[2] > 30);
+        assert_int_equal(many.pool[0].replicas, 3);
+        /* a cache that holds the longest once in all, not once in every group */
+        s.replicas = 1;
+        s.blocks = groups * 60;
+        assert_true(run(b.arena, &s).refused > 0);
+        s.blocks = groups - 1;
+        assert_int_equal(simulate_run(b.arena, &s, &(struct simulate_result){0}, &e), ERR_RANGE);
+        arena_close(b.arena);
+    }
+}
+
 /* A service whose steps take b times as long, requests b times as far apart: every time is b times as long. */
 static void test_slower(void **state)
 {
@@ -875,6 +1004,7 @@ int main(void)
         cmocka_unit_test(test_refusals),   cmocka_unit_test(test_measured),
         cmocka_unit_test(test_calibrated), cmocka_unit_test(test_static_batch),
         cmocka_unit_test(test_mooncake),   cmocka_unit_test(test_hashes),
+        cmocka_unit_test(test_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,8 +46,15 @@ static enum err_code solve(struct arena *a, const struct simulate_case *c, struc
         return err_set(e, ERR_USAGE, "--rows steady: a steady state is described of one answer to a prompt");
     if (s->draft.of && !(w->open && w->timed && w->span_s > 0))
         return err_set(e, ERR_USAGE, "--rows steady: with drafts a steady state is described of requests at a rate");
-    if (s->groups > 1)
-        return err_set(e, ERR_USAGE, "--rows steady: a steady state is described of one attention group");
+    if (s->groups > 1 && !simulate_parted(s))
+        return err_set(e, ERR_USAGE,
+                       "--rows steady: of several attention groups a steady state is described of one "
+                       "pool and no static batches");
+    const bool rated = w->open && w->timed && w->span_s > 0, closed = c->spec.concurrency > 0 && !c->trace;
+    if (s->groups > 1 && !rated && (!closed || s->policy != SIMULATE_CHUNKED))
+        return err_set(e, ERR_USAGE,
+                       "--rows steady: of several attention groups a steady state is described of "
+                       "requests at a rate, and of clients where prompts are beside those that decode");
     TRY(steady_lengths_of_work(a, w, r->prompt_tokens > 0 ? fmin(r->cached_tokens / r->prompt_tokens, .999) : 0,
                                &lengths, e));
     if (s->draft.of)
@@ -64,6 +71,7 @@ static enum err_code solve(struct arena *a, const struct simulate_case *c, struc
                              .max_seqs = s->max_seqs,
                              .blocks = s->blocks,
                              .block_tokens = s->block_tokens,
+                             .groups = s->groups,
                              .watermark_frac = s->watermark_frac,
                              .replicas = s->replicas,
                              .route = s->route,
@@ -92,11 +100,11 @@ static enum err_code solve(struct arena *a, const struct simulate_case *c, struc
         q.decode = &decode;
         q.replicas = s->pools.prefill;
     }
-    if (w->open && w->timed && w->span_s > 0) {
+    if (rated) {
         q.load = STEADY_OPEN;
         q.rate_per_s = c->spec.rate_per_s > 0 && !c->trace ? c->spec.rate_per_s : (double)w->n / w->span_s;
         q.arrival_cv2 = workload_arrival_cv2(w);
-    } else if (c->spec.concurrency > 0 && !c->trace) {
+    } else if (closed) {
         q.load = STEADY_CLOSED;
         q.concurrency = (double)c->spec.concurrency;
         q.think_s = c->spec.think_s;

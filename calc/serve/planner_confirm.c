@@ -188,6 +188,7 @@ static enum err_code solve_cost(struct walk *k, struct cost at, struct err *e)
 static bool never_full(const struct walk *k, size_t i, const struct seen *s)
 {
     const struct planner_plan *x = &k->meets[i];
+    if (x->layout.dp > 1) return false; /* most are of all groups */
     const int64_t block = planner_block_tokens(&k->p, &x->layout),
                   longest = (k->q->traffic.longest_tokens + block - 1) / block + 1;
     const double blocks = (double)planner_blocks(&k->p, k->unit[i], x) * (1 - planner_watermark(k->q));

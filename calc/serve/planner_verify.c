@@ -8,9 +8,11 @@
 
 const char *planner_verifies(const struct planner_plan *plan)
 {
-    if (!planner_mixes(&plan->layout) && !planner_stages_fly(&plan->layout))
-        return "plans of ranks in one node, of stages of such and of copies are simulated; of attention groups, "
-               "ranks over several nodes and stages beside shared contexts none are";
+    const struct layout *l = &plan->layout;
+    if (!planner_mixes(l) && !planner_groups_step(l) && !planner_stages_fly(l))
+        return "plans of ranks in one node, of attention groups in one, of stages of ranks and of copies are "
+               "simulated; of ranks over several nodes, of attention groups in stages and of either beside shared "
+               "contexts none are";
     if (plan->layout.replicas > SIMULATE_REPLICAS_MAX) return "so many copies are not simulated";
     return NULL;
 }
@@ -131,13 +133,15 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
     memcpy(closer.request, w->request, w->n * sizeof *closer.request);
     for (size_t i = 0; i < w->n; i++) closer.request[i].arrival_s /= faster;
     closer.span_s /= faster;
+    const int64_t groups = u.layout.dp, most = plan->step_tokens / planner_judged(q, plan->gamma);
     struct simulate_setup s = {.work = &closer,
                                .policy = planner_policy(q),
                                .watermark_frac = planner_watermark(q),
-                               .budget_tokens = plan->step_tokens,
-                               .max_seqs = plan->seqs,
+                               .groups = groups > 1 ? groups : 0,
+                               .budget_tokens = groups * plan->step_tokens,
+                               .max_seqs = groups * (plan->seqs < most ? plan->seqs : most),
                                .memory = SIMULATE_PAGED,
-                               .blocks = planner_blocks(&p, &u, plan),
+                               .blocks = groups * planner_blocks(&p, &u, plan),
                                .block_tokens = planner_block_tokens(&p, &u.layout),
                                .max_len_tokens = q->traffic.longest_tokens,
                                .replicas = plan->layout.replicas,
@@ -148,6 +152,7 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
         s.tier = (struct simulate_tier){.bytes_per_s = q->device[plan->device].host_bytes_per_s,
                                         .block_bytes = token * (double)s.block_tokens};
         s.tier.blocks = (int64_t)fmin(q->tier_bytes / (double)u.gpus / s.tier.block_bytes, PAGED_BLOCKS_MAX);
+        s.tier.blocks *= groups;
     }
     TRY(open_times(&p, &u, plan, &s, &c, e));
     if (plan->prefill > 0) {

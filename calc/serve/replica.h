@@ -47,6 +47,7 @@ struct replica {
     int64_t index;
     double clock_s;
     struct mix decode, scratch, share; /* share: of the busiest group */
+    const struct mix *now;             /* what its next step holds; NULL: nothing */
     struct paged pool;
     struct regions regions;
     struct replica_seq **running;
@@ -121,5 +122,10 @@ int64_t replica_match(const struct replica *r, const struct workload_request *q)
  * that it finished, r->handed those that go on elsewhere, all at r->clock_s, its end. Where nothing can be done there
  * is no step, and clock_s is when there will be (infinite: not known). Errors: ERR_NOMEM. */
 enum err_code replica_step(struct replica *r, double until_s, struct err *e);
+
+/* replica_step_all -- the same of n attention groups of a replica, r[0 .. n-1], each with a queue, a batch and a cache
+ * of its own and all at one clock_s: a step is as long as the group that has most to do takes, and those that have
+ * nothing wait for it. Steps are counted in r[0]'s sums, once for all. x: room for n. Errors: ERR_NOMEM. */
+enum err_code replica_step_all(struct replica *r, int64_t n, struct simulate_step *x, double until_s, struct err *e);
 
 #endif

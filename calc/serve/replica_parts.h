@@ -34,8 +34,11 @@ int64_t replica_draw(struct replica *r);
 int64_t replica_draw_one(struct replica *r, struct replica_seq *q);
 double replica_draft_s(struct replica *r, int64_t decoding, double stored, int64_t pieces, int64_t tokens);
 
-/* replica_price_s -- seconds of a step. */
+/* replica_price_s -- seconds of a step. replica_price_all_s -- of n groups that take one together, each with its `now`:
+ * those of the group that takes longest, the tokens of the others beside its own at the experts. Times grow with each
+ * sum of a mix, so groups of which another has all are not looked at. */
 double replica_price_s(struct replica *r, const struct mix *x);
+double replica_price_all_s(struct replica *r, int64_t n);
 
 /* replica_lose -- a sequence will lose its cache: whether the host takes it, and what either way takes; before it does.
  * replica_comes_back -- one that the host has, with the tokens of a step, at most `most` of its prompt, leaving `spare`
@@ -69,9 +72,11 @@ enum err_code replica_pipe_step(struct replica *r, struct err *e);
 /* replica_ready -- whether q decodes and is in no batch under way. */
 static inline bool replica_ready(const struct replica_seq *q) { return q->decoding && q->flying == 0; }
 
-/* replica_blocks_used -- replica_account -- a step or batch in the sums, and to whoever watches. */
+/* replica_blocks_used -- replica_account -- a step or batch in the sums, and to whoever watches; replica_count -- of
+ * stored tokens that are counted once already. */
 int64_t replica_blocks_used(const struct replica *r);
 void replica_account(struct replica *r, struct simulate_step *x);
+void replica_count(struct replica *r, const struct simulate_step *x);
 
 /* replica_fork -- the samples of a request whose prompt is computed. Errors: ERR_NOMEM. */
 enum err_code replica_fork(struct replica *r, struct replica_seq *q, struct err *e);

@@ -24,23 +24,57 @@ double replica_price_s(struct replica *r, const struct mix *x)
 /* Seconds of the first j of steps that begin with first_s and grow by slope_s. */
 static double sum_s(double first_s, double slope_s, double j) { return j * first_s + slope_s * j * (j - 1) / 2; }
 
+double replica_price_all_s(struct replica *r, int64_t n)
+{
+    double all = 0, most_s = 0;
+    if (n == 1) return replica_price_s(r, r->now);
+    for (int64_t i = 0; i < n; i++) all += r[i].now ? mix_tokens(r[i].now) : 0;
+    for (int64_t i = 0; i < n; i++) {
+        bool within = !r[i].now; /* another has all that this one has: it is no longer */
+        for (int64_t k = 0; k < n && !within; k++)
+            within = k != i && r[k].now && mix_within(r[i].now, r[k].now) && (k < i || !mix_within(r[k].now, r[i].now));
+        if (within) continue;
+        mix_copy(&r[i].share, r[i].now);
+        mix_others(&r[i].share, all - mix_tokens(r[i].now));
+        most_s = fmax(most_s, replica_price_s(&r[i], &r[i].share));
+    }
+    return most_s;
+}
+
+/* Those that decode, so many tokens further, of n groups. */
+static void rewind_all(struct replica *r, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++) {
+        if (!r[i].now) continue;
+        mix_copy(&r[i].scratch, &r[i].decode);
+        r[i].now = &r[i].scratch;
+    }
+}
+
+static void advance_all(struct replica *r, int64_t n, int64_t steps)
+{
+    for (int64_t i = 0; i < n; i++)
+        if (r[i].now) mix_advance(&r[i].scratch, (double)r[i].decoding_n * (double)steps);
+}
+
 /* How far a run of at most k steps may go before until_s, its steps growing evenly: its first step and slope. */
-static int64_t straight(struct replica *r, int64_t k, double until_s, double *first_s, double *slope_s)
+static int64_t straight(struct replica *r, int64_t n, int64_t k, double until_s, double *first_s, double *slope_s)
 {
     enum { CALIBRATED_MOST = 8 };
     const bool calibrated = r->setup->calibrated || r->setup->server;
     if (calibrated && k > CALIBRATED_MOST) k = CALIBRATED_MOST; /* three points prove nothing of those */
     const double within = calibrated ? 1e-3 : 1e-9, left_s = until_s - r->clock_s;
-    *first_s = replica_price_s(r, &r->decode);
+    for (int64_t i = 0; i < n; i++) r[i].now = r[i].decoding_n > 0 ? &r[i].decode : NULL;
+    *first_s = replica_price_all_s(r, n);
     *slope_s = 0;
     if (left_s / *first_s < (double)k) k = (int64_t)fmax(left_s / *first_s, 0) + 1; /* steps only get longer */
     while (k >= 4) {
         const int64_t mid = (k - 1) / 2;
-        mix_copy(&r->scratch, &r->decode);
-        mix_advance(&r->scratch, (double)r->decoding_n * (double)mid);
-        const double mid_s = replica_price_s(r, &r->scratch);
-        mix_advance(&r->scratch, (double)r->decoding_n * (double)(k - 1 - mid));
-        const double slope = (replica_price_s(r, &r->scratch) - *first_s) / (double)(k - 1);
+        rewind_all(r, n);
+        advance_all(r, n, mid);
+        const double mid_s = replica_price_all_s(r, n);
+        advance_all(r, n, k - 1 - mid);
+        const double slope = (replica_price_all_s(r, n) - *first_s) / (double)(k - 1);
         if (fabs(*first_s + slope * (double)mid - mid_s) <= within * mid_s) {
             *slope_s = slope;
             break;
@@ -72,9 +106,14 @@ int64_t replica_blocks_used(const struct replica *r)
 
 void replica_account(struct replica *r, struct simulate_step *x)
 {
+    x->stored_tokens -= r->pool.again_tokens; /* what several sequences share is there once */
+    replica_count(r, x);
+}
+
+void replica_count(struct replica *r, const struct simulate_step *x)
+{
     struct replica_sums *s = &r->sums;
     const double took_s = x->end_s - x->start_s;
-    x->stored_tokens -= r->pool.again_tokens; /* what several sequences share is there once */
     const double held =
         (double)(r->setup->memory == SIMULATE_PAGED ? x->blocks * r->setup->block_tokens : r->regions.used);
     s->steps += x->steps;
@@ -213,77 +252,106 @@ static int64_t run_length(const struct replica *r)
     return low;
 }
 
-static double draft_s(struct replica *r, int64_t pieces, int64_t tokens)
+/* Of the draft in a step. */
+static double draft_s(struct replica *r, const struct simulate_step *x)
 {
     double stored = 0;
     for (int64_t i = 0; r->setup->draft.of && i < r->running_n; i++)
         if (r->running[i]->decoding) stored += (double)r->running[i]->stored;
-    return replica_draft_s(r, r->decoding_n, stored, pieces, tokens);
+    return replica_draft_s(r, r->decoding_n, stored, x->prefilling, x->prefill_tokens);
+}
+
+/* What the next step holds: x without its times. */
+static enum err_code begin(struct replica *r, struct simulate_step *x, struct err *e)
+{
+    r->answered_n = r->handed_n = 0;
+    r->asleep = false;
+    r->now = NULL;
+    TRY(replica_plan(r, e));
+    *x = (struct simulate_step){.replica = r->index,
+                                .steps = 1,
+                                .start_s = r->clock_s,
+                                .decoding = r->decoding_n,
+                                .running = r->running_n,
+                                .waiting = r->waiting_n + r->preempted_n + r->pending_n};
+    for (int64_t i = 0; i < r->running_n; i++) {
+        x->prefilling += r->running[i]->piece > 0;
+        x->prefill_tokens += r->running[i]->piece;
+    }
+    return ERR_OK;
+}
+
+/* Room for x->steps steps of it, all decoding where there are several, and r->now its mix. */
+static enum err_code fill(struct replica *r, struct simulate_step *x, struct err *e)
+{
+    const bool prompts = x->prefilling > 0, together = !prompts || r->setup->policy == SIMULATE_CHUNKED;
+    if (!together) x->decoding = 0;
+    if (prompts && together) mix_copy(&r->scratch, &r->decode);
+    if (prompts && !together) mix_clear(&r->scratch);
+    for (int64_t i = 0; i < r->running_n; i++) {
+        struct replica_seq *q = r->running[i];
+        if (q->piece > 0) mix_prefill(&r->scratch, 1, q->piece, q->done);
+        if (q->decoding && together && !replica_grow(r, q, replica_more(r, q, x->steps))) return err_nomem(e);
+    }
+    const bool draws = x->decoding > 0 && r->setup->draft.of;
+    const int64_t made = draws ? replica_draw(r) : x->decoding * x->steps;
+    x->blocks = replica_blocks_used(r);
+    x->stored_tokens = r->stored_tokens + made + x->prefill_tokens;
+    r->now = prompts ? &r->scratch : x->decoding > 0 ? &r->decode : NULL;
+    return ERR_OK;
+}
+
+/* What it leaves, at r->clock_s. */
+static enum err_code end(struct replica *r, const struct simulate_step *x, struct err *e)
+{
+    if (x->prefilling == 0) return x->decoding > 0 ? end_decoding(r, x->steps, e) : ERR_OK;
+    if (r->setup->policy == SIMULATE_CHUNKED && r->decoding_n > 0) TRY(end_decoding(r, 1, e));
+    return end_pieces(r, e);
+}
+
+static void copied(struct replica *r, double took_s)
+{
+    r->clock_s += took_s;
+    r->sums.copied_s += took_s;
+    r->copy_s = 0;
 }
 
 static enum err_code decode_run(struct replica *r, double until_s, struct simulate_step *x, struct err *e)
 {
     double first_s, slope_s;
-    r->clock_s += r->copy_s;
-    r->sums.copied_s += r->copy_s;
-    r->copy_s = 0;
-    const int64_t most = straight(r, run_length(r), until_s, &first_s, &slope_s), period = mix_period(r->setup->plan);
-    const int64_t k = most > period ? most - most % period : most;
-    const int64_t made = r->setup->draft.of ? replica_draw(r) : k * r->decoding_n;
-    for (int64_t i = 0; i < r->running_n; i++)
-        if (r->running[i]->decoding && !replica_grow(r, r->running[i], replica_more(r, r->running[i], k)))
-            return err_nomem(e);
-    x->steps = k;
-    x->blocks = replica_blocks_used(r);
-    x->stored_tokens = r->stored_tokens + made;
-    r->clock_s += sum_s(first_s, slope_s, (double)k) + draft_s(r, 0, 0);
+    copied(r, r->copy_s);
+    const int64_t most = straight(r, 1, run_length(r), until_s, &first_s, &slope_s);
+    const int64_t period = mix_period(r->setup->plan);
+    x->steps = most > period ? most - most % period : most;
+    TRY(fill(r, x, e));
+    r->clock_s += sum_s(first_s, slope_s, (double)x->steps) + draft_s(r, x);
     x->end_s = r->clock_s;
     replica_account(r, x);
-    return end_decoding(r, k, e);
+    return end(r, x, e);
 }
 
 static enum err_code prefill_step(struct replica *r, struct simulate_step *x, struct err *e)
 {
-    const bool together = r->setup->policy == SIMULATE_CHUNKED;
-    if (together)
-        mix_copy(&r->scratch, &r->decode);
-    else
-        mix_clear(&r->scratch);
-    for (int64_t i = 0; i < r->running_n; i++) {
-        struct replica_seq *q = r->running[i];
-        if (q->piece > 0) mix_prefill(&r->scratch, 1, q->piece, q->done);
-        if (q->decoding && together && !replica_grow(r, q, replica_more(r, q, 1))) return err_nomem(e);
-    }
-    if (!together) x->decoding = 0;
-    const int64_t made = x->decoding > 0 && r->setup->draft.of ? replica_draw(r) : x->decoding;
-    x->blocks = replica_blocks_used(r);
-    x->stored_tokens = r->stored_tokens + made + x->prefill_tokens;
-    r->clock_s += r->copy_s + replica_price_s(r, &r->scratch);
-    if (r->setup->draft.of) r->clock_s += draft_s(r, x->prefilling, x->prefill_tokens);
+    TRY(fill(r, x, e));
+    const double took_s = r->copy_s + replica_price_s(r, r->now);
     r->sums.copied_s += r->copy_s;
     r->copy_s = 0;
+    r->clock_s += took_s;
+    if (r->setup->draft.of) r->clock_s += draft_s(r, x);
     x->end_s = r->clock_s;
     replica_account(r, x);
-    if (together && r->decoding_n > 0) TRY(end_decoding(r, 1, e));
-    return end_pieces(r, e);
+    return end(r, x, e);
 }
 
 enum err_code replica_step(struct replica *r, double until_s, struct err *e)
 {
-    r->answered_n = r->handed_n = 0;
-    r->asleep = false;
-    if (r->flight) return replica_pipe_step(r, e);
-    TRY(replica_plan(r, e));
-    struct simulate_step x = {.replica = r->index,
-                              .steps = 1,
-                              .start_s = r->clock_s,
-                              .decoding = r->decoding_n,
-                              .running = r->running_n,
-                              .waiting = r->waiting_n + r->preempted_n + r->pending_n};
-    for (int64_t i = 0; i < r->running_n; i++) {
-        x.prefilling += r->running[i]->piece > 0;
-        x.prefill_tokens += r->running[i]->piece;
+    struct simulate_step x;
+    if (r->flight) {
+        r->answered_n = r->handed_n = 0;
+        r->asleep = false;
+        return replica_pipe_step(r, e);
     }
+    TRY(begin(r, &x, e));
     if (x.prefilling > 0) return prefill_step(r, &x, e);
     if (r->decoding_n == 0) {
         if (r->coming_n + r->leaving_n == 0 && !(replica_next_move_s(r) < (double)INFINITY))
@@ -293,4 +361,68 @@ enum err_code replica_step(struct replica *r, double until_s, struct err *e)
         return ERR_OK;
     }
     return decode_run(r, fmin(until_s, replica_next_move_s(r)), &x, e);
+}
+
+/* ---- attention groups ---- */
+
+/* Nobody has anything in a step: until a prefix from the host is there. */
+static enum err_code sleep_all(struct replica *r, int64_t n, struct err *e)
+{
+    double next_s = (double)INFINITY;
+    for (int64_t i = 0; i < n; i++) next_s = fmin(next_s, replica_next_move_s(&r[i]));
+    if (!(next_s < (double)INFINITY))
+        return err_set(e, ERR_RANGE, "a step with nothing in it: a request cannot be served");
+    for (int64_t i = 0; i < n; i++) {
+        r[i].asleep = true;
+        r[i].clock_s = next_s;
+    }
+    return ERR_OK;
+}
+
+enum err_code replica_step_all(struct replica *r, int64_t n, struct simulate_step *x, double until_s, struct err *e)
+{
+    struct simulate_step all = {.replica = r->index, .steps = 1, .start_s = r->clock_s};
+    double took_s = 0, copy_s = 0, drafts_s = 0, slope_s = 0;
+    bool prompts = false, any = false;
+    for (int64_t i = 0; i < n; i++) {
+        TRY(begin(&r[i], &x[i], e));
+        prompts = prompts || x[i].prefilling > 0;
+        any = any || x[i].prefilling > 0 || x[i].decoding > 0;
+    }
+    if (!any) return sleep_all(r, n, e);
+    for (int64_t i = 0; i < n; i++) {
+        copy_s = fmax(copy_s, r[i].copy_s); /* all groups copy their own at once */
+        r[i].copy_s = 0;
+        until_s = fmin(until_s, replica_next_move_s(&r[i]));
+    }
+    if (!prompts) {
+        const int64_t period = mix_period(r->setup->plan);
+        int64_t most = INT32_MAX;
+        for (int64_t i = 0; i < n; i++)
+            if (r[i].decoding_n > 0 && run_length(&r[i]) < most) most = run_length(&r[i]);
+        most = straight(r, n, most, until_s - copy_s, &took_s, &slope_s);
+        all.steps = most > period ? most - most % period : most;
+        took_s = sum_s(took_s, slope_s, (double)all.steps);
+    }
+    for (int64_t i = 0; i < n; i++) {
+        x[i].steps = all.steps;
+        TRY(fill(&r[i], &x[i], e));
+        drafts_s = fmax(drafts_s, draft_s(&r[i], &x[i]));
+    }
+    if (prompts) took_s = replica_price_all_s(r, n);
+    r->sums.copied_s += copy_s;
+    all.end_s = r->clock_s + copy_s + took_s + drafts_s;
+    for (int64_t i = 0; i < n; i++) {
+        all.decoding += x[i].decoding;
+        all.prefilling += x[i].prefilling;
+        all.prefill_tokens += x[i].prefill_tokens;
+        all.running += x[i].running;
+        all.waiting += x[i].waiting;
+        all.blocks += x[i].blocks;
+        all.stored_tokens += x[i].stored_tokens - r[i].pool.again_tokens;
+        r[i].clock_s = all.end_s;
+    }
+    replica_count(r, &all);
+    for (int64_t i = 0; i < n; i++) TRY(end(&r[i], &x[i], e));
+    return ERR_OK;
 }

@@ -15,7 +15,11 @@ struct follower {
 
 struct simulation {
     const struct simulate_setup *s;
-    struct replica *replica;
+    struct simulate_setup of_group; /* limits of one */
+    int64_t groups;                 /* of a replica that have queues of their own; 1 */
+    int64_t engines;                /* queues: groups of all replicas */
+    struct replica *replica;        /* [engines], the groups of a replica side by side */
+    struct simulate_step *step;     /* [groups] scratch */
     struct simulate_result *out;
     struct follower *heap; /* the earliest first */
     size_t heap_n, heap_room;
@@ -23,7 +27,7 @@ struct simulation {
     size_t ended;              /* answered or refused */
     int64_t turn, turn_decode; /* of round robin */
     bool follows;              /* arrivals may depend on answers */
-    int64_t *load;             /* scratch: requests in each replica */
+    int64_t *load;             /* scratch: requests in each engine, in the order of doors */
 };
 
 /* ---- followers ---- */
@@ -74,9 +78,17 @@ static int64_t load_at(const struct replica *r, double now_s)
 }
 
 /* Replicas that requests come to: the first so many. */
-static int64_t doors(const struct simulation *m)
+static int64_t entered(const struct simulation *m)
 {
     return m->s->pools.prefill > 0 ? m->s->pools.prefill : m->s->replicas;
+}
+
+/* Queues of those, the first group of every replica before the second of any: who comes next is elsewhere. */
+static int64_t doors(const struct simulation *m) { return entered(m) * m->groups; }
+
+static int64_t behind(const struct simulation *m, int64_t door)
+{
+    return door % entered(m) * m->groups + door / entered(m);
 }
 
 /* Of n replicas from `base` on that of the least requests; of several the first behind the last one used, so that an
@@ -95,10 +107,10 @@ static int64_t least_loaded(const struct simulation *m, int64_t base, int64_t n,
 static int64_t longest_prefix(struct simulation *m, const struct workload_request *q)
 {
     enum { SLACK = 8 };
-    int64_t best = least_loaded(m, 0, doors(m), m->turn), matched = replica_match(&m->replica[best], q);
+    int64_t best = least_loaded(m, 0, doors(m), m->turn), matched = replica_match(&m->replica[behind(m, best)], q);
     const int64_t most = m->load[best] + m->load[best] / 2 + SLACK;
     for (int64_t i = 0; i < doors(m); i++) {
-        const int64_t n = m->load[i] <= most ? replica_match(&m->replica[i], q) : 0;
+        const int64_t n = m->load[i] <= most ? replica_match(&m->replica[behind(m, i)], q) : 0;
         if (n <= matched) continue;
         matched = n;
         best = i;
@@ -111,11 +123,11 @@ static int64_t route(struct simulation *m, const struct workload_request *q, dou
     const int64_t n = doors(m);
     int64_t to = m->turn % n;
     if (m->s->route != SIMULATE_ROUND_ROBIN && n > 1) {
-        for (int64_t i = 0; i < n; i++) m->load[i] = load_at(&m->replica[i], now_s);
+        for (int64_t i = 0; i < n; i++) m->load[i] = load_at(&m->replica[behind(m, i)], now_s);
         to = m->s->route == SIMULATE_PREFIX ? longest_prefix(m, q) : least_loaded(m, 0, n, m->turn);
     }
     m->turn = to + 1;
-    return to;
+    return behind(m, to);
 }
 
 /* Of those that decode, for a sequence whose prompt is computed: in turn, or the least loaded. */
@@ -144,11 +156,19 @@ static enum err_code follow(struct simulation *m, uint32_t request, double at_s,
 static size_t waiting(const struct simulation *m)
 {
     size_t n = 0;
-    for (int64_t i = 0; i < m->s->replicas; i++) {
+    for (int64_t i = 0; i < m->engines; i++) {
         const struct replica *r = &m->replica[i];
         n += (size_t)(r->waiting_n + r->preempted_n + r->pending_n);
     }
     return n;
+}
+
+/* Of a replica, all of its groups. */
+static bool idle(const struct simulation *m, int64_t i)
+{
+    for (int64_t g = i * m->groups; g < (i + 1) * m->groups; g++)
+        if (!replica_idle(&m->replica[g])) return false;
+    return true;
 }
 
 static enum err_code arrive(struct simulation *m, uint32_t request, double now_s, struct err *e)
@@ -160,13 +180,14 @@ static enum err_code arrive(struct simulation *m, uint32_t request, double now_s
         m->out->refused++;
         return follow(m, request, now_s, e);
     }
-    const int64_t to = route(m, q, now_s);
+    const int64_t to = route(m, q, now_s), home = to / m->groups;
     struct replica *r = &m->replica[to];
-    x->replica = (uint16_t)to;
-    if ((replica_idle(r) && r->clock_s < now_s) || (r->asleep && r->tier.blocks > 0 && r->clock_s > now_s)) {
-        r->clock_s = now_s;
-        r->answered_n = 0;
-    }
+    x->replica = (uint16_t)home;
+    if ((r->clock_s < now_s && idle(m, home)) || (r->asleep && r->tier.blocks > 0 && r->clock_s > now_s))
+        for (int64_t g = home * m->groups; g < (home + 1) * m->groups; g++) {
+            m->replica[g].clock_s = now_s;
+            m->replica[g].answered_n = 0;
+        }
     replica_enqueue(r, request);
     return ERR_OK;
 }
@@ -175,14 +196,17 @@ static enum err_code arrive(struct simulation *m, uint32_t request, double now_s
 static int64_t first_busy(const struct simulation *m, double *second_s)
 {
     int64_t best = -1;
+    double best_s = (double)INFINITY;
     *second_s = (double)INFINITY;
     for (int64_t i = 0; i < m->s->replicas; i++) {
-        if (replica_idle(&m->replica[i]) || !(m->replica[i].clock_s < (double)INFINITY)) continue;
-        if (best < 0 || m->replica[i].clock_s < m->replica[best].clock_s) {
-            if (best >= 0) *second_s = m->replica[best].clock_s;
+        const double clock_s = m->replica[i * m->groups].clock_s;
+        if (!(clock_s < (double)INFINITY) || idle(m, i)) continue;
+        if (best < 0 || clock_s < best_s) {
+            *second_s = best_s;
             best = i;
-        } else if (m->replica[i].clock_s < *second_s) {
-            *second_s = m->replica[i].clock_s;
+            best_s = clock_s;
+        } else if (clock_s < *second_s) {
+            *second_s = clock_s;
         }
     }
     return best;
@@ -225,16 +249,18 @@ static enum err_code run_events(struct simulation *m, struct err *e)
             m->out->partial = true;
             return ERR_OK;
         }
-        if (i < 0 || arrival_s <= m->replica[i].clock_s) {
+        struct replica *r = &m->replica[i < 0 ? 0 : i * m->groups];
+        if (i < 0 || arrival_s <= r->clock_s) {
             TRY(take_arrival(m, followed, e));
             continue;
         }
-        struct replica *r = &m->replica[i];
-        TRY(replica_step(r, m->follows ? fmin(arrival_s, second_s) : arrival_s, e));
-        for (int64_t k = 0; k < r->answered_n; k++) {
-            m->out->finished++;
-            TRY(follow(m, r->answered[k], r->clock_s, e));
-        }
+        const double until_s = m->follows ? fmin(arrival_s, second_s) : arrival_s;
+        TRY(m->groups > 1 ? replica_step_all(r, m->groups, m->step, until_s, e) : replica_step(r, until_s, e));
+        for (int64_t g = 0; g < m->groups; g++)
+            for (int64_t k = 0; k < r[g].answered_n; k++) {
+                m->out->finished++;
+                TRY(follow(m, r[g].answered[k], r->clock_s, e));
+            }
         for (int64_t k = 0; k < r->handed_n; k++)
             TRY(heap_add(m, (struct follower){r->clock_s, r->handed[k]->request, r->handed[k], r->index}, e));
         if (!r->asleep && r->clock_s > m->out->span_s) m->out->span_s = r->clock_s;
@@ -246,10 +272,10 @@ static enum err_code run_events(struct simulation *m, struct err *e)
 
 static void add_pools(struct simulation *m)
 {
-    for (int64_t i = 0; i < m->s->replicas; i++) {
+    for (int64_t i = 0; i < m->engines; i++) {
         const struct replica *r = &m->replica[i];
-        struct simulate_pool *p = &m->out->pool[i >= doors(m)];
-        p->replicas++;
+        struct simulate_pool *p = &m->out->pool[i / m->groups >= entered(m)];
+        p->replicas += i % m->groups == 0;
         p->steps += r->sums.steps;
         p->preemptions += r->sums.preemptions;
         p->busy_s += r->sums.busy_s;
@@ -270,7 +296,7 @@ static void add_up(struct simulation *m)
     const double stages = (double)mix_stages(m->s->plan);
     double running = 0, stored = 0, held = 0, blocks = 0, stages_busy = 0;
     add_pools(m);
-    for (int64_t i = 0; i < m->s->replicas; i++) {
+    for (int64_t i = 0; i < m->engines; i++) {
         const struct replica *r = &m->replica[i];
         o->transfers += r->sums.transfers;
         o->transfer_bytes += r->sums.transfer_bytes;
@@ -327,9 +353,10 @@ static enum err_code open_all(struct arena *a, struct simulation *m, struct err 
     const double unknown = (double)NAN;
     uint16_t *unfinished = arena_array(a, w->n, sizeof *unfinished);
     uint32_t *link = arena_array(a, w->n, sizeof *link);
-    m->load = arena_array(a, (size_t)s->replicas, sizeof *m->load);
+    m->load = arena_array(a, (size_t)m->engines, sizeof *m->load);
+    m->step = arena_array(a, (size_t)m->groups, sizeof *m->step);
     m->out->record = arena_array(a, w->n, sizeof *m->out->record);
-    if (!unfinished || !link || !m->load || !m->out->record) return err_nomem(e);
+    if (!unfinished || !link || !m->load || !m->step || !m->out->record) return err_nomem(e);
     m->out->n = w->n;
     if (s->look) *s->look = m->out->record;
     for (size_t i = 0; i < w->n; i++)
@@ -342,8 +369,8 @@ static enum err_code open_all(struct arena *a, struct simulation *m, struct err 
                                                      .output_tokens = w->request[i].output_tokens};
     m->follows = s->pools.prefill > 0;
     for (size_t i = 0; i < w->n; i++) m->follows |= w->request[i].next != WORKLOAD_NO_NEXT;
-    for (int64_t i = 0; i < s->replicas; i++) {
-        TRY(replica_open(a, s, i, &m->replica[i], e));
+    for (int64_t i = 0; i < m->engines; i++) {
+        TRY(replica_open(a, m->groups > 1 ? &m->of_group : s, i / m->groups, &m->replica[i], e));
         m->replica[i].record = m->out->record;
         m->replica[i].unfinished = unfinished;
         m->replica[i].link = link;
@@ -351,17 +378,34 @@ static enum err_code open_all(struct arena *a, struct simulation *m, struct err 
     return ERR_OK;
 }
 
+/* Groups with queues of their own: what is of all of them is of each in equal parts. */
+static void part_groups(struct simulation *m)
+{
+    const struct simulate_setup *s = m->s;
+    m->groups = simulate_parted(s) ? s->groups : 1;
+    m->engines = m->groups * s->replicas;
+    if (m->groups == 1) return;
+    m->of_group = *s;
+    m->of_group.groups = 0;
+    m->of_group.budget_tokens /= s->groups;
+    m->of_group.max_seqs /= s->groups;
+    m->of_group.blocks /= s->groups;
+    m->of_group.tier.blocks /= s->groups;
+    m->of_group.swap.host_bytes /= (double)s->groups;
+}
+
 enum err_code simulate_run(struct arena *a, const struct simulate_setup *s, struct simulate_result *out, struct err *e)
 {
     TRY(simulate_check(s, e));
     struct simulate_result result = {.n = 0};
     struct simulation m = {.s = s, .out = &result};
-    m.replica = arena_array(a, (size_t)s->replicas, sizeof *m.replica);
+    part_groups(&m);
+    m.replica = arena_array(a, (size_t)m.engines, sizeof *m.replica);
     if (!m.replica) return err_nomem(e);
     enum err_code code = open_all(a, &m, e);
     if (code == ERR_OK) code = run_events(&m, e);
     if (code == ERR_OK) add_up(&m);
-    for (int64_t i = 0; i < s->replicas; i++) replica_close(&m.replica[i]);
+    for (int64_t i = 0; i < m.engines; i++) replica_close(&m.replica[i]);
     free(m.heap);
     if (code == ERR_OK) *out = result;
     return code;

@@ -10,8 +10,10 @@
  * When the cache is full the request that came last loses its blocks: it is computed anew later (preemption by
  * recompute), or its blocks go to the host over PCIe and come back (by swap, where the host has room). Replicas may be
  * of two pools, one that prefills and one that decodes, with a link between them. Steps are timed by calc/time/mix.h
- * from the step's real shapes, by calibrated_mix_eval, or as those of a server (engine.h). Attention groups step
- * together: sequences are spread over them evenly, a prompt's piece is of one, and the busiest is the step (mix_share).
+ * from the step's real shapes, by calibrated_mix_eval, or as those of a server (engine.h). Attention groups have a
+ * queue, a batch and a cache each, to which requests are routed as to replicas, and step together: a step is as long as
+ * the group that has most to do takes (simulate_parted). In static batches and two pools sequences are spread over them
+ * evenly, a prompt's piece is of one, and the busiest is the step (mix_share).
  *
  * A replica of several stages (the plan's layout) has as many batches under way, each sequence in one of them: when
  * the oldest ends, the next is made up of who is in none, and begins. A stage works on a batch when the stage before
@@ -171,6 +173,13 @@ struct simulate_result {
     double swap_would_s, recompute_would_s; /* all preemptions by the one, both ways, and by the other, each in a step
                                                of its own; NAN: no rate is known */
 };
+
+/* simulate_parted -- whether the attention groups of a setup have queues of their own: there are several, batches are
+ * not static, and there is one pool. */
+static inline bool simulate_parted(const struct simulate_setup *s)
+{
+    return s->groups > 1 && s->policy != SIMULATE_STATIC && s->pools.prefill == 0;
+}
 
 /* simulate_check -- whether a setup can be run. Errors: as simulate_run. */
 enum err_code simulate_check(const struct simulate_setup *s, struct err *e);

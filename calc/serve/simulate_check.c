@@ -52,6 +52,9 @@ enum err_code simulate_check(const struct simulate_setup *s, struct err *e)
     if (s->groups < 0 || s->groups > s->max_seqs)
         return err_set(e, ERR_RANGE, "%lld attention groups cannot share %lld sequences", (long long)s->groups,
                        (long long)s->max_seqs);
+    if (simulate_parted(s) && (s->blocks < s->groups || (s->tier.blocks > 0 && s->tier.blocks < s->groups)))
+        return err_set(e, ERR_RANGE, "%lld attention groups, and not a block of the cache for each",
+                       (long long)s->groups);
     if (s->policy != SIMULATE_STATIC && s->budget_tokens < 1) return err_set(e, ERR_RANGE, "a step of no tokens");
     if (s->policy == SIMULATE_CHUNKED && s->budget_tokens < s->max_seqs)
         return err_set(e, ERR_RANGE, "a step of %lld tokens is too small for %lld sequences that decode",

@@ -207,18 +207,32 @@ static double extra_of(struct steady_times *t, struct steady_flow *f, double bat
     return (first - last) / fmax(1 - rho, .01);
 }
 
+/* Of the steps that compute prompts, so many each, those in which a group of several has none: it decodes. */
+static double other_groups(const struct steady_times *t, double prompts)
+{
+    return t->shared > 1 && !t->beside ? pow(1 - 1 / t->shared, prompts) : 0;
+}
+
 double steady_flow_replaced_s(struct steady_times *t, double n, double ends, double bunch, double single_frac)
 {
     double prompt, square, none;
     moments_of(t, &prompt, &square);
-    const double some = -expm1(-ends / bunch);
+    double some = -expm1(-ends / bunch);
     struct steady_flow f = {.n = n, .requests = ends / some, .room_tokens = t->budget_tokens};
     f.full_s = steady_times_step_s(t, n, f.room_tokens);
+    double tokens = 1; /* between two steps that no group has prompts in */
+    for (int k = 0; k < 3 && t->shared > 1 && !t->beside; k++) {
+        (void)look_at_batch(t, &f, prompt, square, true, &none);
+        tokens = 1 + some * f.steps * other_groups(t, f.requests / f.steps);
+        some = -expm1(-ends * tokens / bunch);
+        f.requests = ends * tokens / some;
+    }
+    ends *= tokens;
     double seconds = steady_times_step_s(t, n, 0) + some * look_at_batch(t, &f, prompt, square, true, &none);
     /* answers of one token are done with their prompts: others follow on them before the next decode step */
     for (double more = ends * single_frac; more > 1e-3 && !t->beside; more *= single_frac)
         seconds += -expm1(-more) * steady_times_step_s(t, 0, more / -expm1(-more) * prompt);
-    return seconds;
+    return seconds / tokens;
 }
 
 void steady_flow_solve(struct steady_times *t, double rate_per_s, double cv2, double n, struct steady_flow *f)
@@ -248,7 +262,12 @@ void steady_flow_solve(struct steady_times *t, double rate_per_s, double cv2, do
         return;
     }
     const double decode_steps = (1 - f->busy_frac) / f->decode_s;
-    f->token_s = 1 / (decode_steps + (t->beside ? f->batches_per_s * f->steps : 0));
+    const double mixed = t->beside ? 1 : other_groups(t, f->requests / fmax(f->steps, 1));
+    f->token_s = 1 / (decode_steps + mixed * f->batches_per_s * f->steps);
     if (!isfinite(f->token_s)) f->stable = false;
     if (f->stable) f->extra_s = extra_of(t, f, batch_s, prompt, square / (prompt * prompt));
+    if (f->stable && !t->beside && t->shared > 1) { /* prompts of other groups are waited for, but a token each */
+        f->extra_s *= 1 - mixed;
+        f->between_s2 *= 1 - mixed;
+    }
 }

@@ -197,6 +197,9 @@ static void look_at_chain(struct tokens *k, int i)
     k->mates[i] = steady_chain_mates(r->chain, l->steps);
 }
 
+/* Whether nobody decodes while prompts are computed: of several attention groups the others do. */
+static bool between(const struct steady_replica *r) { return !r->times->beside && !(r->times->shared > 1); }
+
 static double part_at(struct tokens *k, int i)
 {
     if (!isnan(k->part[i])) return k->part[i];
@@ -205,7 +208,7 @@ static double part_at(struct tokens *k, int i)
     } else {
         struct steady_flow f;
         steady_flow_solve(k->r->times, k->rate_per_s * k->r->prompts_frac, k->r->arrival_cv2, exp2(i), &f);
-        if (!k->r->times->beside && k->r->prompts_frac > 0 && f.stable)
+        if (between(k->r) && k->r->prompts_frac > 0 && f.stable)
             steady_chain_between(k->r, k->rate_per_s * k->r->prompts_frac, exp2(i), &f);
         /* while prompts are between decode steps nobody goes on, so that what is paid once is no part of a step */
         k->part[i] = f.decode_s / (k->r->times->beside ? token_of(k->r, &f) : fmax(f.token_s, f.decode_s));
@@ -329,7 +332,7 @@ static double near_mean(struct tokens *k, double most)
 static void see_flows(struct steady_replica *r, double n)
 {
     steady_flow_solve(r->times, r->rate_per_s * r->others_frac * r->prompts_frac, r->arrival_cv2, fmax(n, 1), &r->flow);
-    if (!r->times->beside && r->prompts_frac > 0 && !r->at_ends && r->flow.stable)
+    if (between(r) && r->prompts_frac > 0 && !r->at_ends && r->flow.stable)
         steady_chain_between(r, r->rate_per_s * r->others_frac * r->prompts_frac, fmax(n, 1), &r->flow);
     steady_flow_solve(r->times, r->rate_per_s * r->others_frac * r->prompts_frac, r->arrival_cv2, 0, &r->alone);
 }

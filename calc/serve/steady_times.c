@@ -146,13 +146,31 @@ double steady_group_at(const struct steady_times *t, size_t i, double place)
  */
 static double busiest_of(double n, double groups) { return fmin(n, fmax(1, n / groups + (groups - 1) / (2 * groups))); }
 
+/* Of as many prompts, each in one of them by chance, as who comes next is sent where an answer has ended: of Poisson
+ * numbers around n/groups the largest, one at least. */
+static double busiest_prompts(double n, double groups)
+{
+    enum { TAIL = 500 }; /* not a unit: beyond which exp(-mean) is no number */
+    const double mean = n / groups;
+    if (mean > TAIL) return fmin(n, mean + sqrt(2 * mean * log(groups)));
+    double term = exp(-mean), below = term, most = 0;
+    for (double m = 1;; m++) {
+        const double more = 1 - pow(below, groups);
+        most += more;
+        if (more < 1e-6) break;
+        term *= mean / m;
+        below = fmin(below + term, 1);
+    }
+    return fmin(n, fmax(1, most));
+}
+
 /* Prompts are of one group each, whatever their pieces. */
 static void share(struct steady_times *t, double n, double x)
 {
     const double all = mix_tokens(&t->scratch), prompts = x / t->long_tokens;
     if (!(t->shared > 1)) return;
     if (n > 0) mix_scale(&t->scratch, MIXED_DECODE, busiest_of(n, t->shared) / n);
-    if (x > 0) mix_scale(&t->scratch, MIXED_PREFILL, busiest_of(prompts, t->shared) / prompts);
+    if (x > 0) mix_scale(&t->scratch, MIXED_PREFILL, busiest_prompts(prompts, t->shared) / prompts);
     mix_others(&t->scratch, all - mix_tokens(&t->scratch));
 }
 

@@ -313,6 +313,14 @@ void mix_add(struct mix *to, const struct mix *from, double times)
         for (size_t i = 0; i < from->plan->part[k].n; i++) to->sum[k][i] += times * from->sum[k][i];
 }
 
+bool mix_within(const struct mix *x, const struct mix *y)
+{
+    for (enum mixed_part k = 0; k < MIXED_PARTS; k++)
+        for (size_t i = 0; i < x->plan->part[k].n; i++)
+            if (x->sum[k][i] > y->sum[k][i]) return false;
+    return true;
+}
+
 double mix_sequences(const struct mix *x) { return x->sum[MIXED_DECODE][0] + x->sum[MIXED_PREFILL][0]; }
 double mix_tokens(const struct mix *x) { return x->sum[MIXED_DECODE][1] + x->sum[MIXED_PREFILL][1]; }
 

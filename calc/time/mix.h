@@ -81,6 +81,10 @@ void mix_advance(struct mix *x, double n);
  * kinds). */
 void mix_add(struct mix *to, const struct mix *from, double times);
 
+/* mix_within -- whether no sum of x is above that of y, of the same plan: a step of x is no longer. Cost: O(layer
+ * kinds). */
+bool mix_within(const struct mix *x, const struct mix *y);
+
 double mix_tokens(const struct mix *x);    /* of the step, those of other groups not included */
 double mix_sequences(const struct mix *x); /* in it */
 
