@@ -7,7 +7,7 @@
 
 struct spelling {
     const char *symbol;
-    const char *keys[10];
+    const char *keys[12]; /* NULL ends them */
 };
 
 static const struct spelling SPELLINGS[DIM_N] = {
