@@ -365,6 +365,90 @@ static double number(const struct sym *e)
     return v;
 }
 
+/* What one operator does, once: X = 41 places or tokens, B = 3 requests; two bytes an element throughout. */
+struct each {
+    const char *name;
+    int kind; /* of layer; -1 outside */
+    double flops, vector, weights, kv, activations, held;
+};
+
+static void check_each(const struct subject *subject, bool encodes, const struct each *want, size_t n)
+{
+    static const struct cost_conventions PLAIN = {0};
+    struct arena *a = arena_open();
+    const struct model m = families_read(a, subject);
+    struct sym_ctx *c = sym_open(a);
+    struct cost_symbols y = cost_symbols_make(c);
+    struct cost_ops ops;
+    struct err e = {.code = ERR_OK};
+    y.X = sym_int(c, 41);
+    const struct cost_pass pass = {.name = "pass",
+                                   .B = sym_int(c, 3),
+                                   .T = sym_int(c, encodes ? 2 : 1),
+                                   .S = sym_int(c, encodes ? 2 : 17),
+                                   .encodes = encodes};
+    assert_int_equal(cost_build(a, c, &y, &m, &PLAIN, &pass, 1, &ops, &e), ERR_OK);
+    assert_int_equal(cost_bind(c, &y, &m, 1, &ops, &e), ERR_OK);
+    for (size_t i = 0; i < n; i++) {
+        const struct cost_op *op = NULL;
+        for (size_t k = 0; k < ops.n && !op; k++)
+            if (strcmp(ops.op[k].name, want[i].name) == 0 && ops.op[k].kind_index == want[i].kind) op = &ops.op[k];
+        if (!op) fail_msg("%s: no %s in kind %d", subject->model, want[i].name, want[i].kind);
+        const double got[] = {number(op->flops),    number(op->vector_flops),     number(op->weight_bytes),
+                              number(op->kv_bytes), number(op->activation_bytes), number(op->held_bytes)};
+        const double right[] = {want[i].flops, want[i].vector,      want[i].weights,
+                                want[i].kv,    want[i].activations, want[i].held};
+        for (size_t k = 0; k < 6; k++)
+            if (got[k] != right[k])
+                fail_msg("%s %s of kind %d, field %zu: %.17g, want %.17g", subject->model, want[i].name, want[i].kind,
+                         k, got[k], right[k]);
+    }
+    arena_close(a);
+}
+
+/* Whisper: 28 wide, heads of 7, 13 bands; T5: 34 wide, 3 heads of 5, 11 distances. A norm is 7 flops an element with
+ * bias and two vectors, 4 and one without; a nonlinearity reads and writes; a softmax is 5 flops a pair. */
+static void test_each_operator(void **state)
+{
+    enum { ROWS = 3 * 41, D = 28, I = 15 };
+    static const struct each WHISPER[] = {
+        {"stem_conv", -1, 2.0 * 2 * ROWS * 39 * D, 2.0 * ROWS * D, 2.0 * (39 * D + D), 0, 2.0 * 2 * ROWS * (13 + D), 0},
+        {"stem_conv_strided", -1, 2.0 * ROWS * 3 * D * D, ROWS * D, 2.0 * (3 * D * D + D), 0, 2.0 * ROWS * 3 * D, 0},
+        {"source_positions", -1, 0, ROWS * D, 2.0 * ROWS * D, 0, 2.0 * 2 * ROWS * D, 0},
+        {"source_norm", -1, 0, 7.0 * ROWS * D, 2.0 * 2 * D, 0, 2.0 * 2 * ROWS * D, 0},
+        {"qkv_proj", 0, 2.0 * ROWS * D * 3 * D, ROWS * 2.0 * D, 2.0 * (3 * D * D + 2 * D), 0, 2.0 * ROWS * 4 * D, 0},
+        {"attention", 0, 2.0 * 3 * 41 * 41 * 2 * D, 5.0 * 3 * 41 * 41 * 4, 0, 0, 2.0 * ROWS * (2 * D + 2 * D), 0},
+        {"qkv_proj", 1, 2.0 * 6 * D * 3 * D, 6 * 2.0 * D, 2.0 * (3 * D * D + 2 * D), 0, 2.0 * 6 * 4 * D, 0},
+        {"q_proj", 2, 2.0 * 6 * D * D, 6 * D, 2.0 * (D * D + D), 0, 2.0 * 6 * 2 * D, 0},
+        {"source_kv_proj", 2, 2.0 * ROWS * D * 2 * D, ROWS * D, 2.0 * (2 * D * D + D), 0, 2.0 * ROWS * 3 * D, 0},
+        {"source_kv_write", 2, 0, 0, 0, 2.0 * ROWS * 2 * D, 2.0 * ROWS * 2 * D, 2.0 * ROWS * 2 * D},
+        {"attention", 2, 2.0 * 6 * 41 * 2 * D, 5.0 * 6 * 41 * 4, 0, 2.0 * ROWS * 2 * D, 2.0 * 6 * 2 * D, 0},
+    };
+    static const struct each RESTING[] = {
+        {"stem_conv", -1, 0, 0, 0, 0, 0, 0},
+        {"source_norm", -1, 0, 0, 0, 0, 0, 0},
+        {"attention", 0, 0, 0, 0, 0, 0, 0},
+        {"up_proj", 0, 0, 0, 0, 0, 0, 0},
+        {"source_kv_proj", 2, 0, 0, 0, 0, 0, 0},
+        {"source_kv_write", 2, 0, 0, 0, 0, 0, 2.0 * ROWS * 2 * D},
+        {"attention", 2, 2.0 * 3 * 41 * 2 * D, 5.0 * 3 * 41 * 4, 0, 2.0 * ROWS * 2 * D, 2.0 * 3 * 2 * D, 0},
+        {"attention", 1, 2.0 * 3 * 17 * 2 * D, 5.0 * 3 * 17 * 4, 0, 2.0 * 3 * 17 * 2 * D, 2.0 * 3 * 2 * D, 0},
+    };
+    static const struct each T5_OPS[] = {
+        {"source_embed", -1, 0, 0, 2.0 * ROWS * 34, 0, 2.0 * ROWS * 34, 0},
+        {"source_norm", -1, 0, 4.0 * ROWS * 34, 2.0 * 34, 0, 2.0 * 2 * ROWS * 34, 0},
+        {"qkv_proj", 0, 2.0 * ROWS * 34 * 3 * I, 0, 2.0 * 3 * I * 34, 0, 2.0 * ROWS * (34 + 3 * I), 0},
+        {"attention", 0, 2.0 * 3 * 41 * 41 * 2 * I, 6.0 * 3 * 41 * 41 * 3, 2.0 * 33, 0, 2.0 * ROWS * 4 * I, 0},
+        {"attention", 1, 2.0 * 3 * 41 * 41 * 2 * I, 6.0 * 3 * 41 * 41 * 3, 2.0 * 33, 0, 2.0 * ROWS * 4 * I, 0},
+        {"attention", 2, 2.0 * 3 * 3 * 2 * I, 6.0 * 3 * 3 * 3, 2.0 * 33, 2.0 * 6 * 2 * I, 2.0 * 6 * 2 * I, 0},
+        {"attention", 3, 2.0 * 6 * 41 * 2 * I, 5.0 * 6 * 41 * 3, 0, 2.0 * ROWS * 2 * I, 2.0 * 6 * 2 * I, 0},
+    };
+    (void)state;
+    check_each(&SMALL_WHISPER, true, WHISPER, sizeof WHISPER / sizeof WHISPER[0]);
+    check_each(&SMALL_WHISPER, false, RESTING, sizeof RESTING / sizeof RESTING[0]);
+    check_each(&SMALL_T5, true, T5_OPS, sizeof T5_OPS / sizeof T5_OPS[0]);
+}
+
 static double cache_at(struct arena *a, const struct model *m, int64_t source, int64_t context)
 {
     struct sym_ctx *c = sym_open(a);
@@ -483,9 +567,10 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tensors),   cmocka_unit_test(test_caches),        cmocka_unit_test(test_published),
-        cmocka_unit_test(test_operators), cmocka_unit_test(test_two_caches),    cmocka_unit_test(test_not_causal),
-        cmocka_unit_test(test_step),      cmocka_unit_test(test_not_described), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_tensors),    cmocka_unit_test(test_caches),        cmocka_unit_test(test_published),
+        cmocka_unit_test(test_operators),  cmocka_unit_test(test_each_operator), cmocka_unit_test(test_two_caches),
+        cmocka_unit_test(test_not_causal), cmocka_unit_test(test_step),          cmocka_unit_test(test_not_described),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
