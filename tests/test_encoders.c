@@ -541,6 +541,69 @@ static void test_not_described(void **state)
     arena_close(a);
 }
 
+/* Bytes of all weights of a config whose quantisation leaves out what `left` names. */
+static double bytes_of(struct arena *a, const char *sizes, const char *left)
+{
+    static const struct cost_conventions PLAIN = {0};
+    const char *text = arena_printf(a,
+                                    "{%s,\"torch_dtype\":\"float16\",\"quantization_config\":{\"quant_method\":\"fp8\","
+                                    "\"activation_scheme\":\"dynamic\",\"modules_to_not_convert\":[%s]}}",
+                                    sizes, left);
+    const struct subject s = {.model = left, .json = text};
+    const struct model m = families_read(a, &s);
+    struct sym_ctx *c = sym_open(a);
+    const struct cost_symbols y = cost_symbols_make(c);
+    const struct cost_pass pass = {.name = "decode", .B = y.B, .T = sym_int(c, 1), .S = y.S};
+    struct cost_ops ops;
+    struct err e = {.code = ERR_OK};
+    if (m.weights_unknown) fail_msg("%s: %s", left, m.weights_unknown);
+    assert_int_equal(cost_build(a, c, &y, &m, &PLAIN, &pass, 1, &ops, &e), ERR_OK);
+    assert_int_equal(cost_bind(c, &y, &m, 1, &ops, &e), ERR_OK);
+    return number(cost_weight_bytes(c, &ops, &PLAIN));
+}
+
+/* What stays in 16 bits has a byte more an element: names say of which half, of which attention and of whose MLP. */
+static void test_formats_by_name(void **state)
+{
+#define WHISPER_TEXT                                                                                                   \
+    "\"model_type\":\"whisper\",\"vocab_size\":97,\"num_mel_bins\":13,\"d_model\":32,\"encoder_layers\":5,"            \
+    "\"decoder_layers\":3,\"encoder_attention_heads\":4,\"decoder_attention_heads\":4,\"encoder_ffn_dim\":48,"         \
+    "\"decoder_ffn_dim\":80"
+#define T5_TEXT                                                                                                        \
+    "\"model_type\":\"t5\",\"vocab_size\":97,\"d_model\":32,\"num_layers\":5,\"num_decoder_layers\":3,\"d_kv\":8,"     \
+    "\"num_heads\":5,\"d_ff\":48,\"feed_forward_proj\":\"gated-gelu\""
+    enum { D = 32, ENC = 48, DEC = 80, I = 40 };
+    static const struct {
+        const char *sizes, *left;
+        double elems;
+    } OF[] = {
+        {WHISPER_TEXT, "\"re:model.encoder.*\"", 5 * (4 * D * D + 2 * D * ENC)},
+        {WHISPER_TEXT, "\"re:.*decoder.*\"", 3 * (8 * D * D + 2 * D * DEC)},
+        {WHISPER_TEXT, "\"model.encoder.layers.4\"", 4 * D * D + 2 * D * ENC},
+        {WHISPER_TEXT, "\"model.encoder.layers.1.fc1\"", D * ENC},
+        {WHISPER_TEXT, "\"model.decoder.layers.1.fc1\"", D * DEC},
+        {WHISPER_TEXT, "\"fc2\"", 5 * D * ENC + 3 * D * DEC},
+        {WHISPER_TEXT, "\"encoder_attn\"", 3 * 4 * D * D},
+        {WHISPER_TEXT, "\"model.decoder.layers.2.encoder_attn.k_proj\"", D * D},
+        {WHISPER_TEXT, "\"self_attn.out_proj\"", (5 + 3) * D * D},
+        {WHISPER_TEXT, "\"proj_out\",\"model.encoder.conv1\"", 0},
+        {T5_TEXT, "\"encoder.block.4.layer.1\"", 3 * D * ENC},
+        {T5_TEXT, "\"decoder.block.1.layer.1\"", 4 * D * I},
+        {T5_TEXT, "\"decoder.block.1.layer.2.DenseReluDense.wi_0\"", D * ENC},
+        {T5_TEXT, "\"wo\"", (5 + 3) * D * ENC},
+        {T5_TEXT, "\"re:decoder.*EncDecAttention.q\"", 3 * D * I},
+        {T5_TEXT, "\"lm_head\"", 0},
+    };
+    struct arena *a = arena_open();
+    (void)state;
+    for (size_t i = 0; i < sizeof OF / sizeof OF[0]; i++) {
+        const double more = bytes_of(a, OF[i].sizes, OF[i].left) - bytes_of(a, OF[i].sizes, "");
+        if (more > OF[i].elems || more < 0.9 * OF[i].elems) /* and the scales of what was left out are gone */
+            fail_msg("%s: %.17g bytes more, of %.0f elements", OF[i].left, more, OF[i].elems);
+    }
+    arena_close(a);
+}
+
 static void test_refused(void **state)
 {
     static const struct refused CASES[] = {
@@ -567,9 +630,11 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tensors),    cmocka_unit_test(test_caches),        cmocka_unit_test(test_published),
-        cmocka_unit_test(test_operators),  cmocka_unit_test(test_each_operator), cmocka_unit_test(test_two_caches),
-        cmocka_unit_test(test_not_causal), cmocka_unit_test(test_step),          cmocka_unit_test(test_not_described),
+        cmocka_unit_test(test_tensors),       cmocka_unit_test(test_caches),
+        cmocka_unit_test(test_published),     cmocka_unit_test(test_operators),
+        cmocka_unit_test(test_each_operator), cmocka_unit_test(test_two_caches),
+        cmocka_unit_test(test_not_causal),    cmocka_unit_test(test_step),
+        cmocka_unit_test(test_not_described), cmocka_unit_test(test_formats_by_name),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
