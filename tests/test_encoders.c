@@ -365,6 +365,90 @@ static double number(const struct sym *e)
     return v;
 }
 
+/* What one operator does, once: X = 41 places or tokens, B = 3 requests; two bytes an element throughout. */
+struct each {
+    const char *name;
+    int kind; /* of layer; -1 outside */
+    double flops, vector, weights, kv, activations, held;
+};
+
+static void check_each(const struct subject *subject, bool encodes, const struct each *want, size_t n)
+{
+    static const struct cost_conventions PLAIN = {0};
+    struct arena *a = arena_open();
+    const struct model m = families_read(a, subject);
+    struct sym_ctx *c = sym_open(a);
+    struct cost_symbols y = cost_symbols_make(c);
+    struct cost_ops ops;
+    struct err e = {.code = ERR_OK};
+    y.X = sym_int(c, 41);
+    const struct cost_pass pass = {.name = "pass",
+                                   .B = sym_int(c, 3),
+                                   .T = sym_int(c, encodes ? 2 : 1),
+                                   .S = sym_int(c, encodes ? 2 : 17),
+                                   .encodes = encodes};
+    assert_int_equal(cost_build(a, c, &y, &m, &PLAIN, &pass, 1, &ops, &e), ERR_OK);
+    assert_int_equal(cost_bind(c, &y, &m, 1, &ops, &e), ERR_OK);
+    for (size_t i = 0; i < n; i++) {
+        const struct cost_op *op = NULL;
+        for (size_t k = 0; k < ops.n && !op; k++)
+            if (strcmp(ops.op[k].name, want[i].name) == 0 && ops.op[k].kind_index == want[i].kind) op = &ops.op[k];
+        if (!op) fail_msg("%s: no %s in kind %d", subject->model, want[i].name, want[i].kind);
+        const double got[] = {number(op->flops),    number(op->vector_flops),     number(op->weight_bytes),
+                              number(op->kv_bytes), number(op->activation_bytes), number(op->held_bytes)};
+        const double right[] = {want[i].flops, want[i].vector,      want[i].weights,
+                                want[i].kv,    want[i].activations, want[i].held};
+        for (size_t k = 0; k < 6; k++)
+            if (got[k] != right[k])
+                fail_msg("%s %s of kind %d, field %zu: %.17g, want %.17g", subject->model, want[i].name, want[i].kind,
+                         k, got[k], right[k]);
+    }
+    arena_close(a);
+}
+
+/* Whisper: 28 wide, heads of 7, 13 bands; T5: 34 wide, 3 heads of 5, 11 distances. A norm is 7 flops an element with
+ * bias and two vectors, 4 and one without; a nonlinearity reads and writes; a softmax is 5 flops a pair. */
+static void test_each_operator(void **state)
+{
+    enum { ROWS = 3 * 41, D = 28, I = 15 };
+    static const struct each WHISPER[] = {
+        {"stem_conv", -1, 2.0 * 2 * ROWS * 39 * D, 2.0 * ROWS * D, 2.0 * (39 * D + D), 0, 2.0 * 2 * ROWS * (13 + D), 0},
+        {"stem_conv_strided", -1, 2.0 * ROWS * 3 * D * D, ROWS * D, 2.0 * (3 * D * D + D), 0, 2.0 * ROWS * 3 * D, 0},
+        {"source_positions", -1, 0, ROWS * D, 2.0 * ROWS * D, 0, 2.0 * 2 * ROWS * D, 0},
+        {"source_norm", -1, 0, 7.0 * ROWS * D, 2.0 * 2 * D, 0, 2.0 * 2 * ROWS * D, 0},
+        {"qkv_proj", 0, 2.0 * ROWS * D * 3 * D, ROWS * 2.0 * D, 2.0 * (3 * D * D + 2 * D), 0, 2.0 * ROWS * 4 * D, 0},
+        {"attention", 0, 2.0 * 3 * 41 * 41 * 2 * D, 5.0 * 3 * 41 * 41 * 4, 0, 0, 2.0 * ROWS * (2 * D + 2 * D), 0},
+        {"qkv_proj", 1, 2.0 * 6 * D * 3 * D, 6 * 2.0 * D, 2.0 * (3 * D * D + 2 * D), 0, 2.0 * 6 * 4 * D, 0},
+        {"q_proj", 2, 2.0 * 6 * D * D, 6 * D, 2.0 * (D * D + D), 0, 2.0 * 6 * 2 * D, 0},
+        {"source_kv_proj", 2, 2.0 * ROWS * D * 2 * D, ROWS * D, 2.0 * (2 * D * D + D), 0, 2.0 * ROWS * 3 * D, 0},
+        {"source_kv_write", 2, 0, 0, 0, 2.0 * ROWS * 2 * D, 2.0 * ROWS * 2 * D, 2.0 * ROWS * 2 * D},
+        {"attention", 2, 2.0 * 6 * 41 * 2 * D, 5.0 * 6 * 41 * 4, 0, 2.0 * ROWS * 2 * D, 2.0 * 6 * 2 * D, 0},
+    };
+    static const struct each RESTING[] = {
+        {"stem_conv", -1, 0, 0, 0, 0, 0, 0},
+        {"source_norm", -1, 0, 0, 0, 0, 0, 0},
+        {"attention", 0, 0, 0, 0, 0, 0, 0},
+        {"up_proj", 0, 0, 0, 0, 0, 0, 0},
+        {"source_kv_proj", 2, 0, 0, 0, 0, 0, 0},
+        {"source_kv_write", 2, 0, 0, 0, 0, 0, 2.0 * ROWS * 2 * D},
+        {"attention", 2, 2.0 * 3 * 41 * 2 * D, 5.0 * 3 * 41 * 4, 0, 2.0 * ROWS * 2 * D, 2.0 * 3 * 2 * D, 0},
+        {"attention", 1, 2.0 * 3 * 17 * 2 * D, 5.0 * 3 * 17 * 4, 0, 2.0 * 3 * 17 * 2 * D, 2.0 * 3 * 2 * D, 0},
+    };
+    static const struct each T5_OPS[] = {
+        {"source_embed", -1, 0, 0, 2.0 * ROWS * 34, 0, 2.0 * ROWS * 34, 0},
+        {"source_norm", -1, 0, 4.0 * ROWS * 34, 2.0 * 34, 0, 2.0 * 2 * ROWS * 34, 0},
+        {"qkv_proj", 0, 2.0 * ROWS * 34 * 3 * I, 0, 2.0 * 3 * I * 34, 0, 2.0 * ROWS * (34 + 3 * I), 0},
+        {"attention", 0, 2.0 * 3 * 41 * 41 * 2 * I, 6.0 * 3 * 41 * 41 * 3, 2.0 * 33, 0, 2.0 * ROWS * 4 * I, 0},
+        {"attention", 1, 2.0 * 3 * 41 * 41 * 2 * I, 6.0 * 3 * 41 * 41 * 3, 2.0 * 33, 0, 2.0 * ROWS * 4 * I, 0},
+        {"attention", 2, 2.0 * 3 * 3 * 2 * I, 6.0 * 3 * 3 * 3, 2.0 * 33, 2.0 * 6 * 2 * I, 2.0 * 6 * 2 * I, 0},
+        {"attention", 3, 2.0 * 6 * 41 * 2 * I, 5.0 * 6 * 41 * 3, 0, 2.0 * ROWS * 2 * I, 2.0 * 6 * 2 * I, 0},
+    };
+    (void)state;
+    check_each(&SMALL_WHISPER, true, WHISPER, sizeof WHISPER / sizeof WHISPER[0]);
+    check_each(&SMALL_WHISPER, false, RESTING, sizeof RESTING / sizeof RESTING[0]);
+    check_each(&SMALL_T5, true, T5_OPS, sizeof T5_OPS / sizeof T5_OPS[0]);
+}
+
 static double cache_at(struct arena *a, const struct model *m, int64_t source, int64_t context)
 {
     struct sym_ctx *c = sym_open(a);
@@ -457,6 +541,69 @@ static void test_not_described(void **state)
     arena_close(a);
 }
 
+/* Bytes of all weights of a config whose quantisation leaves out what `left` names. */
+static double bytes_of(struct arena *a, const char *sizes, const char *left)
+{
+    static const struct cost_conventions PLAIN = {0};
+    const char *text = arena_printf(a,
+                                    "{%s,\"torch_dtype\":\"float16\",\"quantization_config\":{\"quant_method\":\"fp8\","
+                                    "\"activation_scheme\":\"dynamic\",\"modules_to_not_convert\":[%s]}}",
+                                    sizes, left);
+    const struct subject s = {.model = left, .json = text};
+    const struct model m = families_read(a, &s);
+    struct sym_ctx *c = sym_open(a);
+    const struct cost_symbols y = cost_symbols_make(c);
+    const struct cost_pass pass = {.name = "decode", .B = y.B, .T = sym_int(c, 1), .S = y.S};
+    struct cost_ops ops;
+    struct err e = {.code = ERR_OK};
+    if (m.weights_unknown) fail_msg("%s: %s", left, m.weights_unknown);
+    assert_int_equal(cost_build(a, c, &y, &m, &PLAIN, &pass, 1, &ops, &e), ERR_OK);
+    assert_int_equal(cost_bind(c, &y, &m, 1, &ops, &e), ERR_OK);
+    return number(cost_weight_bytes(c, &ops, &PLAIN));
+}
+
+/* What stays in 16 bits has a byte more an element: names say of which half, of which attention and of whose MLP. */
+static void test_formats_by_name(void **state)
+{
+#define WHISPER_TEXT                                                                                                   \
+    "\"model_type\":\"whisper\",\"vocab_size\":97,\"num_mel_bins\":13,\"d_model\":32,\"encoder_layers\":5,"            \
+    "\"decoder_layers\":3,\"encoder_attention_heads\":4,\"decoder_attention_heads\":4,\"encoder_ffn_dim\":48,"         \
+    "\"decoder_ffn_dim\":80"
+#define T5_TEXT                                                                                                        \
+    "\"model_type\":\"t5\",\"vocab_size\":97,\"d_model\":32,\"num_layers\":5,\"num_decoder_layers\":3,\"d_kv\":8,"     \
+    "\"num_heads\":5,\"d_ff\":48,\"feed_forward_proj\":\"gated-gelu\""
+    enum { D = 32, ENC = 48, DEC = 80, I = 40 };
+    static const struct {
+        const char *sizes, *left;
+        double elems;
+    } OF[] = {
+        {WHISPER_TEXT, "\"re:model.encoder.*\"", 5 * (4 * D * D + 2 * D * ENC)},
+        {WHISPER_TEXT, "\"re:.*decoder.*\"", 3 * (8 * D * D + 2 * D * DEC)},
+        {WHISPER_TEXT, "\"model.encoder.layers.4\"", 4 * D * D + 2 * D * ENC},
+        {WHISPER_TEXT, "\"model.encoder.layers.1.fc1\"", D * ENC},
+        {WHISPER_TEXT, "\"model.decoder.layers.1.fc1\"", D * DEC},
+        {WHISPER_TEXT, "\"fc2\"", 5 * D * ENC + 3 * D * DEC},
+        {WHISPER_TEXT, "\"encoder_attn\"", 3 * 4 * D * D},
+        {WHISPER_TEXT, "\"model.decoder.layers.2.encoder_attn.k_proj\"", D * D},
+        {WHISPER_TEXT, "\"self_attn.out_proj\"", (5 + 3) * D * D},
+        {WHISPER_TEXT, "\"proj_out\",\"model.encoder.conv1\"", 0},
+        {T5_TEXT, "\"encoder.block.4.layer.1\"", 3 * D * ENC},
+        {T5_TEXT, "\"decoder.block.1.layer.1\"", 4 * D * I},
+        {T5_TEXT, "\"decoder.block.1.layer.2.DenseReluDense.wi_0\"", D * ENC},
+        {T5_TEXT, "\"wo\"", (5 + 3) * D * ENC},
+        {T5_TEXT, "\"re:decoder.*EncDecAttention.q\"", 3 * D * I},
+        {T5_TEXT, "\"lm_head\"", 0},
+    };
+    struct arena *a = arena_open();
+    (void)state;
+    for (size_t i = 0; i < sizeof OF / sizeof OF[0]; i++) {
+        const double more = bytes_of(a, OF[i].sizes, OF[i].left) - bytes_of(a, OF[i].sizes, "");
+        if (more > OF[i].elems || more < 0.9 * OF[i].elems) /* and the scales of what was left out are gone */
+            fail_msg("%s: %.17g bytes more, of %.0f elements", OF[i].left, more, OF[i].elems);
+    }
+    arena_close(a);
+}
+
 static void test_refused(void **state)
 {
     static const struct refused CASES[] = {
@@ -483,9 +630,12 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tensors),   cmocka_unit_test(test_caches),        cmocka_unit_test(test_published),
-        cmocka_unit_test(test_operators), cmocka_unit_test(test_two_caches),    cmocka_unit_test(test_not_causal),
-        cmocka_unit_test(test_step),      cmocka_unit_test(test_not_described), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_tensors),       cmocka_unit_test(test_caches),
+        cmocka_unit_test(test_published),     cmocka_unit_test(test_operators),
+        cmocka_unit_test(test_each_operator), cmocka_unit_test(test_two_caches),
+        cmocka_unit_test(test_not_causal),    cmocka_unit_test(test_step),
+        cmocka_unit_test(test_not_described), cmocka_unit_test(test_formats_by_name),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -284,14 +284,14 @@ static enum err_code calibrated_columns(struct arena *a, const struct estimate_r
 /* Columns of a table for people: what varies, and what was asked for. A table without a heading over it says in each
  * row whose it is. */
 static enum err_code text_columns(struct arena *a, const struct estimate_request *q, bool headed, bool state,
-                                  struct table *t, struct err *e)
+                                  const char *length, struct table *t, struct err *e)
 {
     if (q->calibrated && q->only != ONLY_MEMORY) return calibrated_columns(a, q, headed, t, e);
+    const bool batch = q->batch_n > 1 || (q->context_n <= 1 && !q->averaged);
+    const bool both = q->batch_n > 1 && estimate_points(q) > q->batch_n;
     const char *keys =
-        arena_printf(a, "%s%s%s%s%s%s", headed ? "" : "model,hardware,fidelity,",
-                     q->batch_n > 1 || (q->context_n <= 1 && !q->averaged) ? "batch" : "context",
-                     q->batch_n > 1 && estimate_points(q) > q->batch_n ? ",context" : "",
-                     state && q->only == ONLY_ALL ? ",state_bytes" : "",
+        arena_printf(a, "%s%s%s%s%s%s%s", headed ? "" : "model,hardware,fidelity,", batch ? "batch" : length,
+                     both ? "," : "", both ? length : "", state && q->only == ONLY_ALL ? ",state_bytes" : "",
                      q->only == ONLY_MEMORY
                          ? ",weight_bytes,kv_bytes,kv_allocated_bytes,activation_bytes,memory_bytes,left_bytes,fits"
                      : q->only == ONLY_ALL ? ",kv_bytes,activation_bytes,memory_bytes,left_bytes,fits"
@@ -318,7 +318,10 @@ static enum err_code write_text_case(struct estimate_sink *s, const struct estim
     estimate_write_heading(s->out, q, c);
     if (q->engine && !c->unsplit) write_pool(s->out, &c->engine);
     out_char(s->out, '\n');
-    if (!columns) TRY(text_columns(s->arena, q, true, c->state_bytes > 0, &t, e));
+    const char *length = c->model.encoder.layers == 0 || q->prompt_n <= 1 ? "context"
+                         : q->generate_n > 1                              ? "source_tokens,context"
+                                                                          : "source_tokens";
+    if (!columns) TRY(text_columns(s->arena, q, true, c->state_bytes > 0, length, &t, e));
     TRY(table_write(&t, s->format, s->out, e));
     if (columns || c->unsplit || !estimate_drafting_keys(q)) return ERR_OK;
     return estimate_drafting_table(s->arena, q, &s->table, rows, n, s->out, e);
@@ -482,7 +485,7 @@ enum err_code estimate_write(struct estimate_sink *s, const struct estimate_requ
     const char *columns = option_get(q->options, "columns");
     if (q->by_op) return write_ops(s, q, cases, cases_n, e);
     if (s->format != TABLE_TEXT) {
-        if (s->format == TABLE_MD && !columns) TRY(text_columns(s->arena, q, false, false, &s->table, e));
+        if (s->format == TABLE_MD && !columns) TRY(text_columns(s->arena, q, false, false, "context", &s->table, e));
         s->table.rows = s->rows;
         s->table.n_rows = s->rows_n;
         return table_write(&s->table, s->format, s->out, e);

@@ -21,6 +21,7 @@ static const struct {
     {"q_proj", {MODULE_Q, MODULE_K, MODULE_V, MODULES}, false},
     {"o_proj", {MODULE_O, MODULES, MODULES, MODULES}, false},
     {"kv_proj", {MODULE_KV_A, MODULES, MODULES, MODULES}, false},
+    {"source_kv_proj", {MODULE_K, MODULE_V, MODULES, MODULES}, false},
     {"o_a_proj", {MODULE_O, MODULES, MODULES, MODULES}, false},
     {"o_b_proj", {MODULE_O, MODULES, MODULES, MODULES}, false},
     {"qkv_a_proj", {MODULE_Q_A, MODULE_K, MODULE_V, MODULES}, false},

@@ -156,10 +156,12 @@ enum err_code derive_point(struct derive_page *p, const struct quantity_topic *w
     if (with->prompt) extent = "one prompt through the whole model";
     if (q->numbers->tp > 1) extent = derive_page_text(p, "%s, one of %lld ranks", extent, (long long)q->numbers->tp);
     const char *batch = with->prompt ? "" : derive_page_text(p, "B = %lld, ", (long long)q->batch);
-    derive_page_begin(
-        p,
-        derive_page_text(p, "at %sS = %lld, T = %.0f, %s", batch, (long long)q->context, derive_page_tokens(p), extent),
-        NULL);
+    const struct model_encoder *x = q->numbers->model ? &q->numbers->model->encoder : NULL;
+    const bool encodes = with->prompt && x && x->layers > 0;
+    const char *at =
+        encodes ? derive_page_text(p, "X = %lld, T = %lld", (long long)x->source_tokens, (long long)x->start_tokens)
+                : derive_page_text(p, "S = %lld, T = %.0f", (long long)q->context, derive_page_tokens(p));
+    derive_page_begin(p, derive_page_text(p, "at %s%s, %s", batch, at, extent), NULL);
     TRY(put_amounts(p, with));
     return q->numbers->hw && with->time_known ? put_times(p, with) : ERR_OK;
 }

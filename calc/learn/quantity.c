@@ -366,6 +366,13 @@ static enum err_code find_meaning(const struct quantity_scope *s, const struct t
                                   struct err *e)
 {
     *out = t->extent == PREFILL && s->prefill_together ? TOGETHER : t->meaning;
+    if (t->extent == PREFILL && s->model && s->model->encoder.layers > 0) {
+        *out = arena_printf(s->arena,
+                            "%s: the encoder over its source, X, and the decoder over the %lld it starts with, T = S",
+                            s->prefill_together ? "the pass of B requests" : "a request's pass",
+                            (long long)s->model->encoder.start_tokens);
+        return *out ? ERR_OK : err_nomem(e);
+    }
     if (!s->model || !s->model->diffusion) return ERR_OK;
     if (t->extent == PREFILL && passes_whole(s))
         return err_set(e, ERR_USAGE, "%s has no prefill: every pass takes the whole sequence (decode_step)",

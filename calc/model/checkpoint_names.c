@@ -57,7 +57,7 @@ static void tally_tensor(const struct model *m, const struct family *f, const st
     if (expert && expert[8] >= '1' && expert[8] <= '9') return; /* as number 0 */
     for (size_t i = 0; i < m->kinds_n && !some; i++) some = kind_has(f, &m->kinds[i], called);
     if (!some || strstr(x->name, "vis") || strstr(x->name, "audio") || strstr(x->name, "mtp")) return;
-    if (layer >= m->layers) {
+    if (layer >= module_layers(m)) {
         t->beyond += layer >= m->layers + m->mtp.modules * m->mtp.layers;
         t->here += layer < m->layers + m->mtp.modules * m->mtp.layers;
         return;
@@ -100,7 +100,7 @@ enum err_code checkpoint_names(struct arena *a, const struct tensor_set *s, stru
     else if (t.beyond > 0)
         text =
             arena_printf(a, "of the checkpoint's matrices %zu are of layers behind the last one of the config (%lld)",
-                         t.beyond, (long long)m->layers - 1);
+                         t.beyond, (long long)module_layers(m) - 1);
     else
         return ERR_OK;
     if (text && m->notes) text = arena_printf(a, "%s; %s", m->notes, text);

@@ -167,7 +167,7 @@ extern const struct family_module MODULES_GPT2[], MODULES_QWEN[], MODULES_OPT[],
     MODULES_STEP3[], MODULES_FALCON_H1[], MODULES_TELECHAT[], MODULES_LING[], MODULES_ARCTIC[], MODULES_GROK2[],
     MODULES_OLMO_HYBRID[], MODULES_MINIMAX_M3[], MODULES_DEEPSEEK_V4[], MODULES_KIMI[], MODULES_GLM5_NEXT[],
     MODULES_ZAMBA2[], MODULES_GRIFFIN[], MODULES_RWKV4[], MODULES_PHI3_SMALL[], MODULES_MOLMO[], MODULES_PLAMO[],
-    MODULES_OPENELM[], MODULES_ARIA[], MODULES_PLAMO2[], MODULES_XLSTM[];
+    MODULES_OPENELM[], MODULES_ARIA[], MODULES_PLAMO2[], MODULES_XLSTM[], MODULES_BART[], MODULES_T5[];
 
 struct reader;
 
@@ -216,6 +216,7 @@ struct family {
     int64_t ffn_divisor;        /* the file's width is this many times the true one; 0 means 1 */
     bool v_head_by_width;       /* class default of v_head_dim of latent attention: hidden / heads */
     bool plain_shared;          /* a block that layers share has no low-rank products of theirs, and no rope */
+    bool halves;                /* an encoder-decoder: names of matrices say of which half they are */
     bool post_norm;             /* encoder-decoder: norms behind blocks, none at the end of either half */
     bool bias_tables;           /* encoder-decoder: every layer has its table of biases by distance, not the first */
     int64_t act_params;         /* numbers that the nonlinearity of an MLP stores */

@@ -340,3 +340,34 @@ const struct family_module MODULES_XLSTM[] = {{MODULE_STATE_IN, "mlstm_layer.q"}
                                               {MODULE_UP, "ffn.proj_up"},
                                               {MODULE_DOWN, "ffn.proj_down"},
                                               {0}};
+/* Of a layer's two attentions the second is to the source. */
+const struct family_module MODULES_BART[] = {{MODULE_Q, "self_attn.q_proj"},
+                                             {MODULE_K, "self_attn.k_proj"},
+                                             {MODULE_V, "self_attn.v_proj"},
+                                             {MODULE_O, "self_attn.out_proj"},
+                                             {MODULE_Q, "encoder_attn.q_proj"},
+                                             {MODULE_K, "encoder_attn.k_proj"},
+                                             {MODULE_V, "encoder_attn.v_proj"},
+                                             {MODULE_O, "encoder_attn.out_proj"},
+                                             {MODULE_UP, "fc1"},
+                                             {MODULE_DOWN, "fc2"},
+                                             {0}};
+
+/* The MLP is the second block of an encoder's layer, the third of a decoder's. */
+const struct family_module MODULES_T5[] = {{MODULE_Q, "layer.0.SelfAttention.q"},
+                                           {MODULE_K, "layer.0.SelfAttention.k"},
+                                           {MODULE_V, "layer.0.SelfAttention.v"},
+                                           {MODULE_O, "layer.0.SelfAttention.o"},
+                                           {MODULE_Q, "layer.1.EncDecAttention.q"},
+                                           {MODULE_K, "layer.1.EncDecAttention.k"},
+                                           {MODULE_V, "layer.1.EncDecAttention.v"},
+                                           {MODULE_O, "layer.1.EncDecAttention.o"},
+                                           {MODULE_GATE, "layer.1.DenseReluDense.wi_0"},
+                                           {MODULE_GATE, "layer.2.DenseReluDense.wi_0"},
+                                           {MODULE_UP, "layer.1.DenseReluDense.wi_1"},
+                                           {MODULE_UP, "layer.2.DenseReluDense.wi_1"},
+                                           {MODULE_UP, "layer.1.DenseReluDense.wi"},
+                                           {MODULE_UP, "layer.2.DenseReluDense.wi"},
+                                           {MODULE_DOWN, "layer.1.DenseReluDense.wo"},
+                                           {MODULE_DOWN, "layer.2.DenseReluDense.wo"},
+                                           {0}};

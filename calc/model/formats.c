@@ -58,7 +58,9 @@ struct apply {
 static bool matches(struct apply *w, size_t i, int64_t layer, const struct layer_kind *k, enum module module)
 {
     const struct module_pattern *p = &w->p.rule[i].pattern;
-    if (p->kind != PATTERN_REGEX || p->by_layer) return module_pattern_matches(p, w->family, layer, k, module);
+    const bool halves = w->family && w->family->halves; /* which differ in their names */
+    if (p->kind != PATTERN_REGEX || p->by_layer || halves)
+        return module_pattern_matches(p, w->family, layer, k, module);
     uint8_t *known = &w->memo[i * MODULES + module];
     if (!*known) *known = module_pattern_matches(p, w->family, layer, k, module) ? 2 : 1;
     return *known == 2;
@@ -211,7 +213,7 @@ static enum err_code note_unused(struct apply *w, struct err *e)
     for (size_t i = 0; i < w->p.rules_n; i++) {
         const struct format_rule *r = &w->p.rule[i];
         char clean[96];
-        if (r->used || r->format || module_pattern_is_foreign(&r->pattern, w->m->layers)) continue;
+        if (r->used || r->format || module_pattern_is_foreign(&r->pattern, w->m)) continue;
         if (++n > SAID_MAX) continue;
         text_clean(clean, sizeof clean, r->pattern.given, strlen(r->pattern.given));
         text = arena_printf(w->arena, "%s%s\"%s\"", text ? text : "", text ? ", " : "", clean);
@@ -231,7 +233,7 @@ static enum err_code judge(struct apply *w, struct err *e)
     if (w->partial) return name_pattern(w, w->partial, "and so some experts of a layer but not all", e);
     for (size_t i = 0; i < w->p.rules_n; i++) {
         const struct format_rule *r = &w->p.rule[i];
-        if (!r->used && (r->format || w->p.of_tensors) && !module_pattern_is_foreign(&r->pattern, w->m->layers))
+        if (!r->used && (r->format || w->p.of_tensors) && !module_pattern_is_foreign(&r->pattern, w->m))
             return name_pattern(w, r, "which are none of those that the model is known to have", e);
     }
     return note_unused(w, e);

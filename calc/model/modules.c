@@ -100,7 +100,11 @@ static const char *const FRONT[] = {"model.",
                                     "model.transformer.",
                                     ""};
 
-enum { FRONTS = sizeof FRONT / sizeof FRONT[0] };
+/* The same of either half of an encoder-decoder. */
+static const char *const FRONT_ENCODER[] = {"model.encoder.", "encoder."};
+static const char *const FRONT_DECODER[] = {"model.decoder.", "decoder."};
+
+enum { FRONTS = sizeof FRONT / sizeof FRONT[0], FRONTS_HALF = sizeof FRONT_ENCODER / sizeof FRONT_ENCODER[0] };
 
 enum weight_class module_class(enum module module) { return MODULE[module].class; }
 
@@ -173,7 +177,7 @@ bool module_covers(const struct family *f, const struct layer_kind *k)
 {
     const struct mixer *x = &k->mixer;
     const struct recurrence *p = &x->recurrence;
-    if (k->encodes || x->of_source || x->index_mean || ((k->ffn.channel_mix || k->ffn.channel_bare) && p->block != RECURRENT_WKV)) return false;
+    if (x->index_mean || ((k->ffn.channel_mix || k->ffn.channel_bare) && p->block != RECURRENT_WKV)) return false;
     for (enum module u = MODULE_DECAY_DOWN; u <= MODULE_BLOCK_OUT; u++)
         if (module_present(k, u) && !is_named(f, u)) return false;
     if (x->kind != MIXER_RECURRENT)
@@ -217,8 +221,11 @@ static bool has_words(const char *s, const char *p)
     return false;
 }
 
-static bool matches_name(const struct module_pattern *p, const char *name)
+/* half: of an encoder-decoder, that the name is of. */
+static bool matches_name(const struct module_pattern *p, const char *name, enum pattern_half half)
 {
+    const char *const *front = half == HALF_ENCODER ? FRONT_ENCODER : half == HALF_DECODER ? FRONT_DECODER : FRONT;
+    const size_t fronts = half == HALF_NONE ? FRONTS : FRONTS_HALF;
     char longer[NAME_MAX_LEN + MODULE_PATTERN_MAX + 4];
     switch (p->kind) {
     case PATTERN_NAME: return has_words(name, p->text);
@@ -227,8 +234,8 @@ static bool matches_name(const struct module_pattern *p, const char *name)
         (void)snprintf(longer, sizeof longer, "%s.*", p->text); /* a block that the name stands in */
         return glob(longer, name);
     case PATTERN_REGEX:
-        for (size_t i = 0; i < FRONTS; i++) {
-            (void)snprintf(longer, sizeof longer, "%s%s", FRONT[i], name);
+        for (size_t i = 0; i < fronts; i++) {
+            (void)snprintf(longer, sizeof longer, "%s%s", front[i], name);
             if (regexec(p->compiled, longer, 0, NULL, 0) == 0) return true;
         }
         return false;
@@ -247,15 +254,27 @@ static bool spelled(const struct family *f, const struct layer_kind *k, enum mod
     return !(module >= MODULE_EXPERT_GATE && module <= MODULE_ROUTER) || bare == beside;
 }
 
-/* Whether the pattern names the matrix that the family calls so. */
-static bool matches_called(const struct module_pattern *p, const struct family *f, int64_t layer, const char *called)
+/* Whether a name of an encoder-decoder's matrix is of the block: which attention it is of, in T5 whose MLP. */
+static bool of_block(const struct family *f, const struct layer_kind *k, const char *name)
 {
+    if (!f || !f->halves) return true;
+    const bool source = strstr(name, "encoder_attn") || strstr(name, "EncDecAttention");
+    if (source || strstr(name, "self_attn") || strstr(name, "SelfAttention")) return source == k->mixer.of_source;
+    return strncmp(name, "layer.", 6) != 0 || (name[6] == '1') == k->encodes;
+}
+
+/* Whether the pattern names the matrix that the family calls so. */
+static bool matches_called(const struct module_pattern *p, const struct family *f, int64_t layer,
+                           const struct layer_kind *k, const char *called)
+{
+    const enum pattern_half half = !f || !f->halves ? HALF_NONE : k->encodes ? HALF_ENCODER : HALF_DECODER;
     char name[NAME_MAX_LEN];
+    if (!of_block(f, k, called) || (half != HALF_NONE && p->half != HALF_NONE && p->half != half)) return false;
     (void)snprintf(name, sizeof name, "layers.%lld.%s", (long long)layer, called);
-    if (matches_name(p, name)) return true;
+    if (matches_name(p, name, half)) return true;
     if (!f || !f->trunk || p->kind == PATTERN_NAME) return false;
     (void)snprintf(name, sizeof name, "%s.%lld.%s", f->trunk, (long long)layer, called);
-    return matches_name(p, name);
+    return matches_name(p, name, half);
 }
 
 bool module_pattern_matches(const struct module_pattern *p, const struct family *f, int64_t layer,
@@ -266,12 +285,12 @@ bool module_pattern_matches(const struct module_pattern *p, const struct family 
     for (const struct family_module *n = f ? f->modules : NULL; n && n->name; n++) {
         if (n->module != module) continue;
         own = true;
-        if (matches_called(p, f, layer, n->name)) return true;
+        if (matches_called(p, f, layer, k, n->name)) return true;
     }
     for (size_t i = 0; i < SPELLINGS && !own && MODULE[module].name[i]; i++) {
         if (!spelled(f, k, module, MODULE[module].name[i])) continue;
         if (p->kind == PATTERN_REGEX && strstr(MODULE[module].name[i], "switch_mlp")) continue; /* MLX has names only */
-        if (matches_called(p, f, layer, MODULE[module].name[i])) return true;
+        if (matches_called(p, f, layer, k, MODULE[module].name[i])) return true;
     }
     return false;
 }
@@ -282,7 +301,7 @@ bool module_called(const struct family *f, const struct layer_kind *k, enum modu
     for (const struct family_module *n = f ? f->modules : NULL; n && n->name; n++) {
         if (n->module != module) continue;
         own = true;
-        if (strcmp(n->name, text) == 0) return true;
+        if (strcmp(n->name, text) == 0 && of_block(f, k, text)) return true;
     }
     for (size_t i = 0; i < SPELLINGS && !own && MODULE[module].name[i]; i++)
         if (spelled(f, k, module, MODULE[module].name[i]) && strcmp(MODULE[module].name[i], text) == 0) return true;
@@ -292,28 +311,31 @@ bool module_called(const struct family *f, const struct layer_kind *k, enum modu
 static bool matches_one(const struct module_pattern *p, const char *const *names)
 {
     for (; *names; names++)
-        if (matches_name(p, *names)) return true;
+        if (matches_name(p, *names, HALF_NONE)) return true;
     return false;
 }
 
 bool module_pattern_matches_head(const struct module_pattern *p)
 {
-    static const char *const NAMES[] = {"lm_head", "head", "output_layer", "embed_out", "output", NULL};
+    static const char *const NAMES[] = {"lm_head", "head", "output_layer", "embed_out", "output", "proj_out", NULL};
     return matches_one(p, NAMES);
 }
 
 bool module_pattern_matches_embed(const struct module_pattern *p)
 {
-    static const char *const NAMES[] = {"embed_tokens",    "embeddings",     "wte", "embed_in", "embedding",
-                                        "word_embeddings", "tok_embeddings", NULL};
+    static const char *const NAMES[] = {"embed_tokens",    "embeddings",     "wte",    "embed_in", "embedding",
+                                        "word_embeddings", "tok_embeddings", "shared", NULL};
     return matches_one(p, NAMES);
 }
 
-bool module_pattern_is_foreign(const struct module_pattern *p, int64_t layers)
+int64_t module_layers(const struct model *m) { return m->encoder.layers > m->layers ? m->encoder.layers : m->layers; }
+
+bool module_pattern_is_foreign(const struct module_pattern *p, const struct model *m)
 {
-    static const char *const WORDS[] = {"visual", "vision", "audio",      "image",   "projector",   "norm",
-                                        "mtp",    "conv1d", "correction", "eh_proj", "shared_head", "rotary",
-                                        "bias",   "patch_", "adaptor",    "adapter", "speech",      "vit"};
+    const int64_t layers = module_layers(m);
+    static const char *const WORDS[] = {"visual", "vision",  "audio",      "image",   "projector",   "norm",   "mtp",
+                                        "conv1",  "conv2",   "correction", "eh_proj", "shared_head", "rotary", "bias",
+                                        "patch_", "adaptor", "adapter",    "speech",  "vit"};
     if (p->layer >= layers) return true;
     for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++)
         if (strstr(p->given, WORDS[i])) return true;

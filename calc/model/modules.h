@@ -10,15 +10,17 @@ struct family;
 enum { MODULE_PATTERN_MAX = 400 }; /* characters of a pattern */
 
 enum pattern_kind { PATTERN_NAME, PATTERN_GLOB, PATTERN_REGEX };
+enum pattern_half { HALF_NONE, HALF_ENCODER, HALF_DECODER };
 
 struct module_pattern {
     const char *given; /* as the file has it */
     enum pattern_kind kind;
-    const char *text;   /* without the parts of a name that every module has in front */
-    int64_t layer;      /* the one that it names, -1: it names none, or several */
-    bool of_one_expert; /* names one expert by its number */
-    bool by_layer;      /* a regular expression in which digits count */
-    void *compiled;     /* of a regular expression */
+    const char *text;       /* without the parts of a name that every module has in front */
+    enum pattern_half half; /* of an encoder-decoder, that a name (no regular expression) says */
+    int64_t layer;          /* the one that it names, -1: it names none, or several */
+    bool of_one_expert;     /* names one expert by its number */
+    bool by_layer;          /* a regular expression in which digits count */
+    void *compiled;         /* of a regular expression */
 };
 
 /* module_pattern_read -- a name ("model.layers.7.mlp", "lm_head"), a name with * for any text ("model.layers.1*"), or
@@ -46,7 +48,10 @@ bool module_pattern_matches_embed(const struct module_pattern *p);
 
 /* module_pattern_is_foreign -- whether it names what is no matrix of this model: a vision or audio part, a layer behind
  * the last one (multi-token prediction), norms, convolutions, biases. */
-bool module_pattern_is_foreign(const struct module_pattern *p, int64_t layers);
+bool module_pattern_is_foreign(const struct module_pattern *p, const struct model *m);
+
+/* module_layers -- layers that names count: of an encoder-decoder those of the deeper half. */
+int64_t module_layers(const struct model *m);
 
 /* module_class -- where a module's weights are counted. module_present -- whether a layer has it. */
 enum weight_class module_class(enum module module);

@@ -114,8 +114,9 @@ static enum err_code compile(struct arena *a, const char *file, struct module_pa
     return arena_defer(a, release_regex, re, e);
 }
 
-/* Words that stand in front of every name of a language model. */
-static const char *strip(const char *s)
+/* Words that stand in front of every name of a language model; *half: the one that a name of an encoder-decoder is of.
+ */
+static const char *strip(const char *s, enum pattern_half *half)
 {
     static const char *const WORDS[] = {"model.",   "language_model.", "backbone.", "transformer.",
                                         "decoder.", "encoder.",        "gpt_neox."};
@@ -124,6 +125,8 @@ static const char *strip(const char *s)
         for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) {
             const size_t len = strlen(WORDS[i]);
             if (strncmp(s, WORDS[i], len) != 0 || s[len] == '\0') continue;
+            if (strcmp(WORDS[i], "encoder.") == 0) *half = HALF_ENCODER;
+            if (strcmp(WORDS[i], "decoder.") == 0) *half = HALF_DECODER;
             s += len;
             again = true;
         }
@@ -134,7 +137,7 @@ static const char *strip(const char *s)
 /* Length of a word that stands for "layers" in front of a number; 0 none. */
 static size_t trunk_of(const char *s)
 {
-    static const char *const WORDS[] = {"h", "blocks"};
+    static const char *const WORDS[] = {"h", "blocks", "block"};
     for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) {
         const size_t len = strlen(WORDS[i]);
         if (strncmp(s, WORDS[i], len) == 0 && s[len] == '.' &&
@@ -176,7 +179,7 @@ enum err_code module_pattern_read(struct arena *a, const char *file, const char 
     }
     if (*given == '\0') return refuse(file, given, "is empty", e);
     p.kind = strchr(given, '*') ? PATTERN_GLOB : PATTERN_NAME;
-    p.text = strip(given);
+    p.text = strip(given, &p.half);
     size_t len = strlen(p.text);
     if (len > 7 && strcmp(p.text + len - 7, ".weight") == 0) len -= 7;
     const size_t trunk = trunk_of(p.text);

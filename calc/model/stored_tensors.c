@@ -269,7 +269,7 @@ static int64_t find_packed_bits(const struct tensor_set *s, int64_t hidden)
 
 static bool in_layers(const char *name)
 {
-    return strstr(name, "layers.") || strstr(name, ".h.") || strstr(name, "blocks.");
+    return strstr(name, "layers.") || strstr(name, ".h.") || strstr(name, "blocks.") || strstr(name, ".block.");
 }
 
 /* Rules for what is not of the plan's format. */
@@ -281,7 +281,7 @@ static enum err_code add_rules(struct scan *s, const struct found *f, size_t n, 
         if (!name) return err_nomem(s->e);
         if (in_layers(name) ? f[i].format == plan->linear : !f[i].format) continue; /* ends are floats unless named */
         TRY(module_pattern_read(s->arena, plan->file, name, false, &p, s->e));
-        if (module_pattern_is_foreign(&p, s->m->layers)) continue;
+        if (module_pattern_is_foreign(&p, s->m)) continue;
         if (!in_layers(name) && !module_pattern_matches_head(&p) && !module_pattern_matches_embed(&p)) continue;
         TRY(format_plan_add(s->arena, plan, name, false, f[i].format, s->e));
     }

@@ -12,7 +12,8 @@ static struct limit_point point_at(const struct limit_request *q, int64_t n)
     out[STEP_kv_bytes] = &p.kv_bytes;
     out[STEP_decode_step_s] = &p.decode_step_s;
     out[STEP_prefill_s] = &p.prefill_s;
-    step_eval(q->step, 1, &B, &S, &S, NULL, out);
+    const double T = step_prompt(q->step, S);
+    step_eval(q->step, 1, &B, &T, &S, NULL, out);
     return p;
 }
 

@@ -435,6 +435,11 @@ double step_kv_bytes_per_source_token(const struct step *s)
     return s->setup.uncached ? 0 : s->cache.bytes_per_source_token;
 }
 
+double step_prompt(const struct step *s, double S)
+{
+    return s->setup.model->encoder.layers > 0 ? (double)s->setup.model->encoder.source_tokens : S;
+}
+
 double step_state_bytes_per_sequence(const struct step *s)
 {
     return s->setup.uncached ? 0 : s->cache.state_bytes_per_sequence;

@@ -92,6 +92,9 @@ enum err_code step_compile(struct arena *a, const struct step_setup *setup, stru
 void step_eval(struct step *s, size_t n, const double *B, const double *T, const double *S, const double *M,
                double *const out[STEP_VALUES_N]);
 
+/* step_prompt -- T of a point whose prompt is all of the context S: S, or of an encoder-decoder its own source. */
+double step_prompt(const struct step *s, double S);
+
 /* step_eval_layout -- one point in a layout; compiled with any_layout, or l NULL: the one compiled. Errors: those of
  * layout_check and timed_links. Cost: O(operators * different stages). */
 enum err_code step_eval_layout(struct step *s, const struct layout *l, double B, double T, double S, double M,
