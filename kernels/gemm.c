@@ -4,9 +4,10 @@
  * sums in fp32. Libraries lay the weights out anew in every call, which below some sixty rows costs more than the
  * product; the own code does it once, ahead of the timing, as a server does when it loads a model.
  *
- * Layout of the packed weights, one for all: panels of 16 columns of c, each panel `depth` steps of k deep; an element
- * of a step is one weight (fp32, bf16) or a pair of neighbours in k (bf16 for the dot unit). Columns and steps beyond
- * n and k are zeros.
+ * Layout of the packed weights: panels of 16 columns of c, each panel `depth` steps of k deep; an element of a step is
+ * one weight (fp32, bf16) or a pair of neighbours in k (bf16 for the dot unit). Columns and steps beyond n and k are
+ * zeros. For AVX-512, whose tiles take two panels, these lie side by side, a step of each in turn, so that
+ * all weights are one walk through memory however short k is; a last one without another lies alone.
  * Order of the loops: blocks of k (KC steps) so that a strip of a stays in the first cache, blocks of rows (MC) in the
  * second, then panels, then strips (the order of Goto and van de Geijn, ACM TOMS 34(3), 2008, turned: here w is the
  * side that vectors run along, because it is the large one). With few rows there is one strip and k is not cut: the
@@ -20,6 +21,10 @@
 enum { M, N, K };
 enum { A, W, C, STRIPS, SUMS };
 enum { KC = 384, MC = 144, SLACK = 64 };
+
+/* Rows from which arithmetic takes about as long as the weights take to come, so that the processor, which fetches what
+ * a loop reads next, does not look far enough ahead; and how far that is. */
+enum { FAR_ROWS = 6, FAR_BYTES = 32 << 10 };
 
 static const struct kern_arg ARGS[] = {
     [M] = {"m", 1, 1 << 20, "rows of a: tokens of the pass"},
@@ -102,9 +107,16 @@ static double tolerance(const struct kern_shape *s)
 
 static size_t panels_of(const struct kern_shape *s) { return ((size_t)s->v[N] + GEMM_PANEL - 1) / GEMM_PANEL; }
 
+/* Elements from the first one to those of step l of a panel, `side` panels side by side. */
+static size_t packed_at(const struct kern_shape *s, size_t side, size_t steps, size_t panel, size_t l)
+{
+    const size_t first = panel / side * side, beside = first + side <= panels_of(s) ? side : 1;
+    return (first * steps + l * beside + panel % side) * GEMM_PANEL;
+}
+
 static size_t pack_bytes_fp32(const struct kern_shape *s) { return panels_of(s) * GEMM_PANEL * (size_t)s->v[K] * 4; }
 
-static void pack_fp32(const struct kern_call *c)
+static void pack_fp32(const struct kern_call *c, size_t side)
 {
     const size_t n = (size_t)c->shape->v[N], k = (size_t)c->shape->v[K];
     const float *w = c->buffer[W];
@@ -113,13 +125,13 @@ static void pack_fp32(const struct kern_call *c)
         for (size_t j = 0; j < GEMM_PANEL; j++)
             for (size_t l = 0; l < k; l++) {
                 const size_t column = p * GEMM_PANEL + j;
-                out[(p * k + l) * GEMM_PANEL + j] = column < n ? w[column * k + l] : 0;
+                out[packed_at(c->shape, side, k, p, l) + j] = column < n ? w[column * k + l] : 0;
             }
 }
 
 static size_t pack_bytes_bf16(const struct kern_shape *s) { return panels_of(s) * GEMM_PANEL * (size_t)s->v[K] * 2; }
 
-static void pack_bf16(const struct kern_call *c)
+static void pack_bf16(const struct kern_call *c, size_t side)
 {
     const size_t n = (size_t)c->shape->v[N], k = (size_t)c->shape->v[K];
     const uint16_t *w = c->buffer[W];
@@ -128,7 +140,7 @@ static void pack_bf16(const struct kern_call *c)
         for (size_t j = 0; j < GEMM_PANEL; j++)
             for (size_t l = 0; l < k; l++) {
                 const size_t column = p * GEMM_PANEL + j;
-                out[(p * k + l) * GEMM_PANEL + j] = column < n ? w[column * k + l] : 0;
+                out[packed_at(c->shape, side, k, p, l) + j] = column < n ? w[column * k + l] : 0;
             }
 }
 
@@ -147,7 +159,8 @@ static void pack_pairs(const struct kern_call *c)
         for (size_t j = 0; j < GEMM_PANEL; j++)
             for (size_t l = 0; l < 2 * steps; l++) {
                 const size_t column = p * GEMM_PANEL + j;
-                out[((p * steps + l / 2) * GEMM_PANEL + j) * 2 + l % 2] = column < n && l < k ? w[column * k + l] : 0;
+                out[(packed_at(c->shape, 2, steps, p, l / 2) + j) * 2 + l % 2] =
+                    column < n && l < k ? w[column * k + l] : 0;
             }
 }
 #elif KERN_ARM
@@ -234,6 +247,20 @@ static size_t strip_at(const struct job *j, size_t row, size_t rows, size_t from
     return row * j->steps + from * rows;
 }
 
+/* How many panels lie side by side with one, itself included. */
+static size_t beside(const struct job *j, size_t panel)
+{
+    const size_t side = j->tiles->side;
+    return panel / side * side + side <= j->panels ? side : 1;
+}
+
+/* Where step `from` of a panel lies. */
+static const char *panel_at(const struct job *j, size_t panel, size_t from)
+{
+    const size_t side = j->tiles->side, first = panel / side * side;
+    return j->w + (first * j->steps + from * beside(j, panel) + panel % side) * gemm_step_bytes(j->form);
+}
+
 /* Panels [panel, panel + wide) times strips [first, end), steps [from, from + depth). */
 static void run_panels(const struct job *j, size_t panel, size_t wide, size_t first, size_t end, size_t from,
                        size_t depth)
@@ -245,14 +272,16 @@ static void run_panels(const struct job *j, size_t panel, size_t wide, size_t fi
         const size_t later = panel + wide + (i - first);
         const bool fetch = j->strips_n > 1 && i - first < wide && later < j->end;
         const struct gemm_tile t = {.a = j->strips + strip_at(j, row, rows, from),
-                                    .w = j->w + (panel * j->steps + from) * gemm_step_bytes(j->form),
+                                    .w = panel_at(j, panel, from),
                                     .panel = j->steps * gemm_step_bytes(j->form),
+                                    .step = beside(j, panel) * gemm_step_bytes(j->form),
+                                    .far = j->strips_n == 1 && j->m >= FAR_ROWS ? FAR_BYTES : 0,
                                     .depth = depth,
                                     .sums = j->sums + row * j->n + panel * GEMM_PANEL,
                                     .stride = j->n,
                                     .columns = left < wide * GEMM_PANEL ? left : wide * GEMM_PANEL,
                                     .more = from > 0,
-                                    .next = fetch ? j->w + (later * j->steps + from) * gemm_step_bytes(j->form) : NULL};
+                                    .next = fetch ? panel_at(j, later, from) : NULL};
         const struct gemm_tiles *s = j->tiles;
         (wide == 1 ? s->one[rows] : j->strips_n == 1 ? s->wide[rows] : s->many[rows]).run(&t);
     }
@@ -285,8 +314,9 @@ static void multiply(const struct kern_call *c, const struct gemm_tiles *tiles, 
                     .sums = form == GEMM_FP32 ? c->buffer[C] : c->buffer[SUMS]};
     const size_t depth_max = j.strips_n == 1 ? j.steps : KC, block = (size_t)BLOCK * GEMM_ROWS_MAX / tiles->rows_max;
     const size_t wide = j.strips_n == 1 ? tiles->wide[m].wide : tiles->many[tiles->rows_max].wide;
-    const size_t panels_from = kern_split_from(j.panels, c->part, parts);
-    j.end = kern_split_from(j.panels, c->part + 1, parts);
+    const size_t pairs = (j.panels + 1) / 2, panels_from = 2 * kern_split_from(pairs, c->part, parts);
+    j.end = 2 * kern_split_from(pairs, c->part + 1, parts);
+    if (j.end > j.panels) j.end = j.panels;
     for (size_t i = kern_split_from(j.strips_n, c->part, parts); i < kern_split_from(j.strips_n, c->part + 1, parts);
          i++) {
         const size_t row = strip_row(&j, i);
@@ -322,15 +352,19 @@ static size_t pack_bytes_plain(const struct kern_shape *s)
     return in_bf16(s) ? pack_bytes_bf16(s) : pack_bytes_fp32(s);
 }
 
-static void pack_plain(const struct kern_call *c)
+static void pack_side(const struct kern_call *c, size_t side)
 {
     if (in_bf16(c->shape))
-        pack_bf16(c);
+        pack_bf16(c, side);
     else
-        pack_fp32(c);
+        pack_fp32(c, side);
 }
 
+static void pack_plain(const struct kern_call *c) { pack_side(c, 1); }
+
 #if KERN_X86
+static void pack_two(const struct kern_call *c) { pack_side(c, 2); }
+
 static void run_avx512(const struct kern_call *c)
 {
     if (in_bf16(c->shape))
@@ -392,7 +426,7 @@ static const struct kern_variant VARIANTS[] = {
      .dtypes = BOTH,
      .lacks = kern_lacks_avx512,
      .pack_bytes = pack_bytes_plain,
-     .pack = pack_plain,
+     .pack = pack_two,
      .run = run_avx512,
      .packed_inputs = 1u << W},
     {.name = "avx2",

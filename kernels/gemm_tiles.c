@@ -74,12 +74,13 @@ KERN_AVX512 KERN_INLINE void tile_avx512(const struct gemm_tile *t, size_t rows,
     for (size_t i = 0; i < rows * wide; i++) sum[i] = _mm512_setzero_ps();
     for (size_t l = 0; l < t->depth; l++) {
         __m512 v[8];
-        if (t->next) _mm_prefetch(t->next + l * gemm_step_bytes(form), _MM_HINT_T1);
+        if (t->next) _mm_prefetch(t->next + l * t->step, _MM_HINT_T1);
         KERN_UNROLL
         for (size_t p = 0; p < wide; p++) {
-            const char *at = w + p * t->panel;
+            const char *at = w + p * gemm_step_bytes(form);
             v[p] = form == GEMM_BF16 ? load_bf16_avx512(at) : _mm512_loadu_ps((const float *)(const void *)at);
             if (ahead) _mm_prefetch(at + ahead, _MM_HINT_T0);
+            if (t->far) _mm_prefetch(at + t->far, _MM_HINT_T1);
         }
         KERN_UNROLL
         for (size_t r = 0; r < rows; r++) {
@@ -88,7 +89,7 @@ KERN_AVX512 KERN_INLINE void tile_avx512(const struct gemm_tile *t, size_t rows,
             for (size_t p = 0; p < wide; p++) sum[r * wide + p] = _mm512_fmadd_ps(x, v[p], sum[r * wide + p]);
         }
         a += rows;
-        w += gemm_step_bytes(form);
+        w += t->step;
     }
     store_avx512(t, sum, rows, wide);
 }
@@ -102,11 +103,13 @@ KERN_AVX512_BF16 KERN_INLINE void tile_pairs(const struct gemm_tile *t, size_t r
     for (size_t i = 0; i < rows * wide; i++) sum[i] = _mm512_setzero_ps();
     for (size_t l = 0; l < t->depth; l++) {
         __m512i v[8];
-        if (t->next) _mm_prefetch(t->next + l * gemm_step_bytes(GEMM_PAIRS), _MM_HINT_T1);
+        if (t->next) _mm_prefetch(t->next + l * t->step, _MM_HINT_T1);
         KERN_UNROLL
         for (size_t p = 0; p < wide; p++) {
-            v[p] = _mm512_loadu_si512(w + p * t->panel);
-            if (ahead) _mm_prefetch(w + p * t->panel + ahead, _MM_HINT_T0);
+            const char *at = w + p * gemm_step_bytes(GEMM_PAIRS);
+            v[p] = _mm512_loadu_si512(at);
+            if (ahead) _mm_prefetch(at + ahead, _MM_HINT_T0);
+            if (t->far) _mm_prefetch(at + t->far, _MM_HINT_T1);
         }
         KERN_UNROLL
         for (size_t r = 0; r < rows; r++) {
@@ -116,7 +119,7 @@ KERN_AVX512_BF16 KERN_INLINE void tile_pairs(const struct gemm_tile *t, size_t r
                 sum[r * wide + p] = _mm512_dpbf16_ps(sum[r * wide + p], (__m512bh)x, (__m512bh)v[p]);
         }
         a += rows;
-        w += gemm_step_bytes(GEMM_PAIRS);
+        w += t->step;
     }
     store_avx512(t, sum, rows, wide);
 }
@@ -359,36 +362,32 @@ KERN_NEON_BF16 static void round_squares(const float *from, uint16_t *to, size_t
  * take the same number; what is left at the edge goes panel by panel. */
 
 /* Bytes fetched ahead of every walk: more for the few rows that wait for memory. */
-#define TILE(isa, ISA, form, FORM, rows, panels)                                                                       \
+#define TILE(isa, ISA, form, FORM, rows, panels, ahead)                                                                \
     ISA static void isa##_##form##_##rows##_##panels(const struct gemm_tile *t)                                        \
     {                                                                                                                  \
-        tile_##isa(t, rows, panels, FORM, AHEAD(rows));                                                                \
+        tile_##isa(t, rows, panels, FORM, ahead);                                                                      \
     }
 #define PAIR_TILE(rows, panels)                                                                                        \
     KERN_AVX512_BF16 static void pairs_##rows##_##panels(const struct gemm_tile *t)                                    \
     {                                                                                                                  \
-        tile_pairs(t, rows, panels, AHEAD(rows));                                                                      \
+        tile_pairs(t, rows, panels, AHEAD_512);                                                                        \
     }
 #define AHEAD(rows) ((rows) <= 4 ? 512 : 256)
+#define AHEAD_512 512 /* of panels side by side, which are one walk */
 #define PORTABLE(form, FORM, rows)                                                                                     \
     static void portable_##form##_##rows(const struct gemm_tile *t) { tile_portable(t, rows, FORM); }
 
 #define ROWS(X) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8) X(9) X(10) X(11) X(12)
 
 #if KERN_X86
-/* Panels side by side: rows*panels sums, panels weights and a factor in 32 registers. Two, for one or two rows also,
- * where more walks, whole panels apart, would fall on the same sets of the first cache; four for a single strip of
- * three to five rows, whose sums else wait for each other. */
-#define ALONE_512(X) X(1, 2) X(2, 2) X(3, 4) X(4, 4) X(5, 4) REST_512(X)
-#define FOUR_512(X) X(3, 4) X(4, 4) X(5, 4)
-#define REST_512(X) X(6, 2) X(7, 2) X(8, 2) X(9, 2) X(10, 2) X(11, 2) X(12, 2)
+/* Panels side by side: rows*panels sums, panels weights and a factor in 32 registers. Two, for few rows also: four are
+ * two walks through memory, whole panels apart. */
 #define TWO_512(X) X(1, 2) X(2, 2) X(3, 2) X(4, 2) X(5, 2) X(6, 2) X(7, 2) X(8, 2) X(9, 2) X(10, 2) X(11, 2) X(12, 2)
 #define ONE_512(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1) X(7, 1) X(8, 1) X(9, 1) X(10, 1) X(11, 1) X(12, 1)
 #define X(rows, panels)                                                                                                \
-    TILE(avx512, KERN_AVX512, fp32, GEMM_FP32, rows, panels)                                                           \
-    TILE(avx512, KERN_AVX512, bf16, GEMM_BF16, rows, panels) PAIR_TILE(rows, panels)
+    TILE(avx512, KERN_AVX512, fp32, GEMM_FP32, rows, panels, AHEAD_512)                                                \
+    TILE(avx512, KERN_AVX512, bf16, GEMM_BF16, rows, panels, AHEAD_512) PAIR_TILE(rows, panels)
 TWO_512(X)
-FOUR_512(X)
 ONE_512(X)
 #undef X
 /* rows*panels*2 sums, 2*panels weights and a factor in 16 registers: two panels only for few rows. */
@@ -396,25 +395,26 @@ ONE_512(X)
 #define LAST_2(X) X(4, 1) X(5, 1) X(6, 1)
 #define ONE_2(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1)
 #define X(rows, panels)                                                                                                \
-    TILE(avx2, KERN_AVX2, fp32, GEMM_FP32, rows, panels) TILE(avx2, KERN_AVX2, bf16, GEMM_BF16, rows, panels)
+    TILE(avx2, KERN_AVX2, fp32, GEMM_FP32, rows, panels, AHEAD(rows))                                                  \
+    TILE(avx2, KERN_AVX2, bf16, GEMM_BF16, rows, panels, AHEAD(rows))
 WIDE_2(X)
 ONE_2(X)
 #undef X
 
 #define X(rows, panels) [rows] = {avx512_fp32_##rows##_##panels, panels},
-const struct gemm_tiles gemm_avx512_fp32 = {12, round_avx512, {ALONE_512(X)}, {TWO_512(X)}, {ONE_512(X)}};
+const struct gemm_tiles gemm_avx512_fp32 = {12, 2, round_avx512, {TWO_512(X)}, {TWO_512(X)}, {ONE_512(X)}};
 #undef X
 #define X(rows, panels) [rows] = {avx512_bf16_##rows##_##panels, panels},
-const struct gemm_tiles gemm_avx512_bf16 = {12, round_avx512, {ALONE_512(X)}, {TWO_512(X)}, {ONE_512(X)}};
+const struct gemm_tiles gemm_avx512_bf16 = {12, 2, round_avx512, {TWO_512(X)}, {TWO_512(X)}, {ONE_512(X)}};
 #undef X
 #define X(rows, panels) [rows] = {pairs_##rows##_##panels, panels},
-const struct gemm_tiles gemm_avx512_pairs = {12, round_avx512, {ALONE_512(X)}, {TWO_512(X)}, {ONE_512(X)}};
+const struct gemm_tiles gemm_avx512_pairs = {12, 2, round_avx512, {TWO_512(X)}, {TWO_512(X)}, {ONE_512(X)}};
 #undef X
 #define X(rows, panels) [rows] = {avx2_fp32_##rows##_##panels, panels},
-const struct gemm_tiles gemm_avx2_fp32 = {6, round_avx2, {WIDE_2(X) LAST_2(X)}, {ONE_2(X)}, {ONE_2(X)}};
+const struct gemm_tiles gemm_avx2_fp32 = {6, 1, round_avx2, {WIDE_2(X) LAST_2(X)}, {ONE_2(X)}, {ONE_2(X)}};
 #undef X
 #define X(rows, panels) [rows] = {avx2_bf16_##rows##_##panels, panels},
-const struct gemm_tiles gemm_avx2_bf16 = {6, round_avx2, {WIDE_2(X) LAST_2(X)}, {ONE_2(X)}, {ONE_2(X)}};
+const struct gemm_tiles gemm_avx2_bf16 = {6, 1, round_avx2, {WIDE_2(X) LAST_2(X)}, {ONE_2(X)}, {ONE_2(X)}};
 #undef X
 #endif
 
@@ -423,7 +423,8 @@ const struct gemm_tiles gemm_avx2_bf16 = {6, round_avx2, {WIDE_2(X) LAST_2(X)}, 
  * rows take panels side by side, so that sums do not wait for each other. */
 #define ALONE(X) X(1, 2) X(2, 2) X(3, 1) X(4, 1) X(5, 1) X(6, 1)
 #define ONE(X) X(1, 1) X(2, 1) X(3, 1) X(4, 1) X(5, 1) X(6, 1)
-#define NEON_TILES(rows, panels) TILE(neon, , fp32, GEMM_FP32, rows, panels) TILE(neon, , bf16, GEMM_BF16, rows, panels)
+#define NEON_TILES(rows, panels)                                                                                       \
+    TILE(neon, , fp32, GEMM_FP32, rows, panels, AHEAD(rows)) TILE(neon, , bf16, GEMM_BF16, rows, panels, AHEAD(rows))
 #define SQUARE_TILE(rows, panels)                                                                                      \
     KERN_NEON_BF16 static void squares_##rows##_##panels(const struct gemm_tile *t)                                    \
     {                                                                                                                  \
@@ -433,13 +434,13 @@ const struct gemm_tiles gemm_avx2_bf16 = {6, round_avx2, {WIDE_2(X) LAST_2(X)}, 
 ALL(NEON_TILES)
 ALL(SQUARE_TILE)
 #define X(rows, panels) [rows] = {neon_fp32_##rows##_##panels, panels},
-const struct gemm_tiles gemm_neon_fp32 = {6, round_neon, {ALONE(X)}, {ONE(X)}, {ONE(X)}};
+const struct gemm_tiles gemm_neon_fp32 = {6, 1, round_neon, {ALONE(X)}, {ONE(X)}, {ONE(X)}};
 #undef X
 #define X(rows, panels) [rows] = {neon_bf16_##rows##_##panels, panels},
-const struct gemm_tiles gemm_neon_bf16 = {6, round_neon, {ALONE(X)}, {ONE(X)}, {ONE(X)}};
+const struct gemm_tiles gemm_neon_bf16 = {6, 1, round_neon, {ALONE(X)}, {ONE(X)}, {ONE(X)}};
 #undef X
 #define X(rows, panels) [rows] = {squares_##rows##_##panels, panels},
-const struct gemm_tiles gemm_neon_squares = {6, round_squares, {ALONE(X)}, {ONE(X)}, {ONE(X)}};
+const struct gemm_tiles gemm_neon_squares = {6, 1, round_squares, {ALONE(X)}, {ONE(X)}, {ONE(X)}};
 #undef X
 #endif
 
@@ -447,8 +448,8 @@ const struct gemm_tiles gemm_neon_squares = {6, round_squares, {ALONE(X)}, {ONE(
 ROWS(X)
 #undef X
 #define X(rows) [rows] = {portable_fp32_##rows, 1},
-const struct gemm_tiles gemm_portable_fp32 = {12, round_portable, {ROWS(X)}, {ROWS(X)}, {ROWS(X)}};
+const struct gemm_tiles gemm_portable_fp32 = {12, 1, round_portable, {ROWS(X)}, {ROWS(X)}, {ROWS(X)}};
 #undef X
 #define X(rows) [rows] = {portable_bf16_##rows, 1},
-const struct gemm_tiles gemm_portable_bf16 = {12, round_portable, {ROWS(X)}, {ROWS(X)}, {ROWS(X)}};
+const struct gemm_tiles gemm_portable_bf16 = {12, 1, round_portable, {ROWS(X)}, {ROWS(X)}, {ROWS(X)}};
 #undef X

@@ -13,7 +13,9 @@ enum gemm_form { GEMM_FP32, GEMM_BF16, GEMM_PAIRS, GEMM_SQUARES };
 struct gemm_tile {
     const float *a;   /* strip: [step][rows], an fp32 or a pair of bf16 each; squares: [step][pairs of rows][2][4] */
     const char *w;    /* first panel at its first step */
-    size_t panel;     /* bytes from panel to panel */
+    size_t panel;     /* bytes from panel to panel, where they do not lie side by side */
+    size_t step;      /* bytes from step to step of a panel */
+    size_t far;       /* bytes ahead of each walk that are fetched into the second cache; 0: none are */
     size_t depth;     /* steps */
     float *sums;      /* first row and column */
     size_t stride;    /* elements from row to row */
@@ -31,10 +33,10 @@ static inline size_t gemm_step_bytes(enum gemm_form form)
 }
 
 /* The tiles of an instruction set, by rows. One strip alone takes the most panels side by side that the registers hold;
- * strips that share panels all take the same number; what is left at the edge goes panel by panel. round makes bf16 of
- * sums, to nearest even. */
+ * strips that share panels all take the same number; what is left at the edge goes panel by panel. side: how many
+ * panels lie side by side, a step of each in turn. round makes bf16 of sums, to nearest even. */
 struct gemm_tiles {
-    size_t rows_max;
+    size_t rows_max, side;
     void (*round)(const float *from, uint16_t *to, size_t n);
     struct {
         gemm_tile_run *run;

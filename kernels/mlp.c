@@ -138,14 +138,14 @@ static void pack_of(const struct kern_call *c, const char *name)
 /* The gate on the columns that the products of a part have written. */
 static void gate_part(const struct kern_call *c, void (*gate)(void *gate, const void *up, bool bf16, size_t n))
 {
-    enum { PANEL = 16 }; /* of kernels/gemm.c */
+    enum { PAIR = 32 }; /* columns that threads of kernels/gemm.c have at least, but for the last */
     const size_t f = at(c->shape, FFN), tokens = at(c->shape, TOKENS), bytes = in_bf16(c->shape) ? 2 : 4;
     if (c->parts <= 1) {
         gate(c->buffer[GATE], c->buffer[UP], in_bf16(c->shape), tokens * f);
         return;
     }
-    const size_t panels = (f + PANEL - 1) / PANEL, from = kern_split_from(panels, c->part, c->parts) * PANEL;
-    size_t end = kern_split_from(panels, c->part + 1, c->parts) * PANEL;
+    const size_t pairs = (f + PAIR - 1) / PAIR, from = kern_split_from(pairs, c->part, c->parts) * PAIR;
+    size_t end = kern_split_from(pairs, c->part + 1, c->parts) * PAIR;
     end = end < f ? end : f;
     for (size_t t = 0; t < tokens && from < end; t++) {
         const size_t before = (t * f + from) * bytes;
