@@ -122,9 +122,13 @@ static void test_alone(void **state)
     const double host_s = t.host_s + c.decoding * t.sequence_s; /* beside the device */
     assert_true(t.sequence_s > 0 && fabs(engine_mix_s(&f.server, &x, true) - (step_s - host_s)) < 1e-12);
     const struct engine_terms slow = {.host_s = 0.5, .factor = 1.5, .sequence_s = 0.25, .kernel_s = 0.001};
-    const struct engine_work small = {0.01, 7, 3}, large = {1.5, 250, 3};
+    const struct engine_work small = {0.01, 7, 3, 0, 0}, large = {1.5, 250, 3, 0, 0};
     assert_true(engine_step_s(&slow, true, &small) == 1.25 && engine_step_s(&slow, true, &large) == 2.5);
     assert_true(fabs(engine_step_s(&slow, false, &small) - 1.272) < 1e-12);
+    /* 0.4 of 0.3 s among ranks, of which 0.02 or all are hidden by waits for launches */
+    const struct engine_terms late = {.host_s = 0.5, .factor = 1, .collective_frac = 0.4};
+    const struct engine_work some = {1, 7, 3, 0.3, 0.02}, idle = {1, 7, 3, 0.3, 0.13};
+    assert_true(fabs(engine_step_s(&late, false, &some) - 1.6) < 1e-12 && engine_step_s(&late, false, &idle) == 1.5);
     assert_true(fabs(engine_first_s(1009) - ENGINE_FIRST_S - 1009 * ENGINE_TOKEN_S) < 1e-12);
     assert_true(c.bound_s > 0 && c.bound_s < 210 * step_s + engine_steps_s(&t, false, &c.first));
     arena_close(f.a);

@@ -304,6 +304,34 @@ static void test_few_tokens_unsorted(void **state)
     }
 }
 
+/* Where computing is all that takes time, tiles of 16 rows take a quarter of those of 64 for 16 tokens of one expert,
+ * and no more than them for any number. */
+static void test_experts_in_small_tiles(void **state)
+{
+    const struct hw hw = device(state, "h100-sxm");
+    static const double TOKENS[] = {1, 16, 17, 61, 64, 1021};
+    for (size_t i = 0; i < sizeof TOKENS / sizeof TOKENS[0]; i++) {
+        double room[KERNEL_FEATURES_MAX], p[KERNEL_PARAMS_MAX], s[2];
+        struct kernel k = experts(TOKENS[i]);
+        k.topk = k.experts = 1;
+        for (int small = 0; small < 2; small++) {
+            struct kernel_features f;
+            k.tile_rows = small ? 16 : 0; /* not a unit */
+            assert_int_equal(kernel_prepare(&k, &hw, room, &f, NULL), ERR_OK);
+            for (size_t j = 0; j < kernel_params_n(&k); j++) {
+                const struct kernel_param *q = kernel_param(&k, j);
+                const bool rate = strcmp(q->unit, "s") != 0;
+                p[j] = strcmp(q->name, "compute_frac") == 0 ? q->lo : rate ? q->hi : q->lo;
+                if (strcmp(q->name, "throttle_frac") == 0) p[j] = q->lo;
+            }
+            s[small] = kernel_time_s(kernel_form_of(&k), &f, p) - p[0]; /* without its start-up */
+        }
+        assert_true(s[1] <= s[0] * (1 + 1e-12));
+        if (TOKENS[i] <= 16) assert_true(fabs(s[1] / s[0] - 0.25) < 0.05);
+        if (TOKENS[i] >= 64 && TOKENS[i] < 65) assert_true(fabs(s[1] / s[0] - 1) < 0.2);
+    }
+}
+
 static void test_recurrent_layers(void **state)
 {
     const struct hw hw = device(state, "h100-sxm");
@@ -834,6 +862,7 @@ int main(void)
         cmocka_unit_test(test_experts),
         cmocka_unit_test(test_routed_experts),
         cmocka_unit_test(test_few_tokens_unsorted),
+        cmocka_unit_test(test_experts_in_small_tiles),
         cmocka_unit_test(test_recurrent_layers),
         cmocka_unit_test(test_collectives),
         cmocka_unit_test(test_factors_of_a_unit),

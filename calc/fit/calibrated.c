@@ -19,9 +19,9 @@ struct part {
 };
 
 /* Sums over calls. wide_*: of the seconds times what transfers make of a band; p10, p90: of kernels' bands; wait_s:
- * what reading weights from the host takes beyond the calls that do. */
+ * what reading weights from the host takes beyond the calls that do; collectives_s: of s, that of collectives. */
 struct sums {
-    double s, p10_s, p90_s, wide_low_s, wide_high_s, kernels, launches, wait_s;
+    double s, p10_s, p90_s, wide_low_s, wide_high_s, kernels, launches, wait_s, collectives_s;
 };
 
 /* What was summed for one key, so that a sweep sums each number of rows once. */
@@ -400,6 +400,7 @@ static void add_part(struct calibrated *c, const struct part *p, const struct ca
         out->wide_low_s += call->count * t.s * w.low;
         out->wide_high_s += call->count * t.s * w.high;
         out->kernels += call->launches > 0 ? call->count : 0;
+        out->collectives_s += call->kernel.kind == KERNEL_COLLECTIVE ? call->count * t.s : 0;
         out->launches += call->count * call->launches;
         out->wait_s += wait_s(c, p, i, t.s);
     }
@@ -508,7 +509,9 @@ void calibrated_mix_work(struct calibrated *c, const struct mix *x, double floor
     const struct steps *host = decodes ? decode : prefill;
     *out = (struct calibrated_work){.time = finish(c, of, host ? host->host_s : 0, &sums, floor_s),
                                     .kernels = sums.kernels,
-                                    .launches = sums.launches};
+                                    .launches = sums.launches,
+                                    .collectives_s = sums.collectives_s,
+                                    .idle_s = c->setup.eager ? fmax(0, sums.launches * c->steps.launch_s - sums.s) : 0};
 }
 
 void calibrated_mix_eval(struct calibrated *c, const struct mix *x, double floor_s, struct calibrated_time *out)
@@ -563,6 +566,11 @@ double calibrated_sum_s(struct calibrated *c, enum step_phase phase, double B, d
 double calibrated_kernels(struct calibrated *c, enum step_phase phase, double B, double T, double S, double M)
 {
     return sum_calls(c, phase, B, T, S, M).kernels;
+}
+
+double calibrated_collectives_s(struct calibrated *c, enum step_phase phase, double B, double T, double S, double M)
+{
+    return sum_calls(c, phase, B, T, S, M).collectives_s;
 }
 
 static void set_ops(struct calibrated *c, const struct phase_calls *p, const struct call_point *points,

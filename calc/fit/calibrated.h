@@ -50,8 +50,10 @@ void calibrated_mix_ops(struct calibrated *c, const struct mix *x, struct step_o
 /* calibrated_mix_work -- calibrated_mix_eval, and how many kernels the step is made of. */
 struct calibrated_work {
     struct calibrated_time time;
-    double kernels;  /* as they were measured: what holds several is one */
-    double launches; /* of each by itself, where no graph is replayed */
+    double kernels;       /* as they were measured: what holds several is one */
+    double launches;      /* of each by itself, where no graph is replayed */
+    double collectives_s; /* of the kernels' seconds, those among ranks */
+    double idle_s;        /* that the device waits for launches */
 };
 void calibrated_mix_work(struct calibrated *c, const struct mix *x, double floor_s, struct calibrated_work *out);
 
@@ -69,9 +71,11 @@ void calibrated_ops(struct calibrated *c, enum step_phase phase, double B, doubl
  * one prompt, whichever is wider. */
 double calibrated_band(struct calibrated *c, double batch, double context, double prompt);
 
-/* calibrated_sum_s -- that sum of one point: kernels alone. calibrated_kernels -- how many, as they were measured. */
+/* calibrated_sum_s -- that sum of one point: kernels alone. calibrated_kernels -- how many, as they were measured.
+ * calibrated_collectives_s -- of the sum, those among ranks. */
 double calibrated_sum_s(struct calibrated *c, enum step_phase phase, double B, double T, double S, double M);
 double calibrated_kernels(struct calibrated *c, enum step_phase phase, double B, double T, double S, double M);
+double calibrated_collectives_s(struct calibrated *c, enum step_phase phase, double B, double T, double S, double M);
 
 /* calibrated_note -- the i-th sentence on what was not measured as it is used; NULL at the end. */
 const char *calibrated_note(const struct calibrated *c, size_t i);

@@ -59,13 +59,19 @@ static double element_bytes(const struct maker *m)
     return m->pass->setup->model->activations.bits / 8;
 }
 
+/* Of the operator's matrices, or of what it works on. */
+static const struct dtype *dtype_of(const struct maker *m)
+{
+    const struct model *model = m->pass->setup->model;
+    return m->op->format              ? m->op->format
+           : m->op->compute_class < 0 ? &model->activations
+                                      : &model->weights[m->op->compute_class];
+}
+
 /* "bf16", "fp8_block128" or "fp8_dynquant": what the operator's products are called in the measurements. */
 static const char *format_of(const struct maker *m)
 {
-    const struct model *model = m->pass->setup->model;
-    const struct dtype *d = m->op->format              ? m->op->format
-                            : m->op->compute_class < 0 ? &model->activations
-                                                       : &model->weights[m->op->compute_class];
+    const struct dtype *d = dtype_of(m);
     if (strcmp(m->timed->unit, "fp8") != 0)
         return strcmp(m->timed->unit, "bf16") == 0 || strcmp(m->timed->unit, "fp16") == 0 ? "bf16" : m->timed->unit;
     return d->block_out > 1 || d->group_in > 0 ? "fp8_block128" : "fp8_dynquant";
@@ -228,6 +234,7 @@ static void set_sparse(struct call *c, const struct maker *m)
     const bool fp8 = c->kernel.unit == HW_FP8, narrow = c->kernel.element_bytes < (fp8 ? 1 : 2);
     if (!c->of.class) return;
     c->kernel.sparse = rows_sparse(c->of.class->name);
+    c->kernel.tile_rows = rows_tile_rows(c->of.class->name);
     if (c->kernel.sparse > 0 && !narrow && m->source->sorts_few[fp8]) c->kernel.sparse = HUGE_VAL;
 }
 
@@ -261,9 +268,10 @@ static void make_experts(struct call *c, const struct maker *m)
     const char *format = format_of(m);
     (void)snprintf(prefix, sizeof prefix, "moe/%s/", strcmp(format, "fp8_dynquant") == 0 ? "fp8/" : format);
     if (prefix[strlen(prefix) - 2] == '/') prefix[strlen(prefix) - 1] = '\0';
-    /* SGLang's kernel is vLLM's in Triton, wherever that was measured. */
+    /* SGLang's kernel is vLLM's in Triton, wherever that was measured; TensorRT-LLM's of mxfp4 with activations of 16
+     * bits is in Triton too (its deployment guide of GPT-OSS: default on Hopper). */
     const struct source_want triton = {prefix, "triton", "nongated"};
-    if (f->gated && !is_trtllm(m)) take(c, m, &triton, 1);
+    if (f->gated && (!is_trtllm(m) || strcmp(dtype_of(m)->name, "mxfp4") == 0)) take(c, m, &triton, 1);
     const struct source_want want[] = {{prefix, f->gated ? NULL : "nongated", f->gated ? "nongated" : NULL},
                                        {prefix, NULL, "nongated"}};
     if (!c->of.class) take(c, m, want, COUNT(want));

@@ -93,4 +93,9 @@ void rows_attention(struct kernel *k, const char *framework);
  * of others nothing is known: 0. */
 double rows_sparse(const char *kernel);
 
+/* rows_tile_rows -- tile_rows (kernel.h) likewise: the fp8 kernel in Triton has tiles of 16 rows for a few tokens and
+ * swaps its operands, so that the 64 of an instruction are columns (BLOCK_SIZE_M of vLLM's and SGLang's fused_moe.py;
+ * vLLM pull 36559, SGLang pull 15712); of others nothing is known: 0. */
+double rows_tile_rows(const char *kernel);
+
 #endif

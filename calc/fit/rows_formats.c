@@ -351,12 +351,21 @@ double rows_sparse(const char *kernel)
     return strstr(kernel, "vllm") && strstr(kernel, "triton") ? SPARSITY_FACTOR : 0;
 }
 
+double rows_tile_rows(const char *kernel)
+{
+    enum { BLOCK_SIZE_M = 16 };
+    return strstr(kernel, "fp8") && strstr(kernel, "triton") ? BLOCK_SIZE_M : 0;
+}
+
 static enum err_code finish_moe(struct arena *a, struct row *r, struct err *e)
 {
     struct kernel *k = &r->kernel;
     TRY(dtype_of(r, e));
     if (k->unit == HW_FP8 && k->quant == KERNEL_QUANT_NONE) k->quant = KERNEL_QUANT_DYNAMIC;
-    if (r->kernel_name) k->sparse = rows_sparse(r->kernel_name);
+    if (r->kernel_name) {
+        k->sparse = rows_sparse(r->kernel_name);
+        k->tile_rows = rows_tile_rows(r->kernel_name);
+    }
     if (k->topk > k->experts) return err_set(e, ERR_INPUT, "topk %g is above num_experts %g", k->topk, k->experts);
     return name_row(a, r, NULL, r->kernel_name,
                     arena_printf(a, "%g,%g,%g,%g", k->experts, k->topk, k->width, k->hidden), e);

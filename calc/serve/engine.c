@@ -108,7 +108,7 @@ static struct engine_work mix_work(struct engine_case *c, const struct mix *x)
     mix_eval(x, v);
     calibrated_mix_work(small && (!(prompts > 0) || c->engine->graph_mixed) ? c->graph : c->eager, x, v[MIX_step_s],
                         &w);
-    return (struct engine_work){w.time.s, w.kernels, decoding + prompts};
+    return (struct engine_work){w.time.s, w.kernels, decoding + prompts, w.collectives_s, w.idle_s};
 }
 
 double engine_mix_s(struct engine_case *c, const struct mix *x, bool overlapped)
@@ -237,7 +237,8 @@ enum err_code engine_closed_loop(struct engine_case *c, const struct engine_loop
 
 double engine_step_s(const struct engine_terms *t, bool overlapped, const struct engine_work *w)
 {
-    const double device_s = t->factor * w->kernels_s + w->kernels * t->kernel_s,
+    const double late_s = fmax(0, t->collective_frac * w->collectives_s - w->idle_s);
+    const double device_s = t->factor * w->kernels_s + w->kernels * t->kernel_s + late_s,
                  host_s = t->host_s + w->sequences * t->sequence_s;
     return overlapped ? fmax(host_s, device_s) : host_s + device_s;
 }

@@ -1,21 +1,22 @@
 /* engine -- a server's steps: what its scheduler puts into one, what its kernels take, and what the engine adds.
  *
- * A step of n sequences and m kernels takes h + d, h = host_s + n*sequence_s, d = factor*k + m*kernel_s, k being the
- * calibrated seconds of its kernels; where the host works beside the device, max(h, d). At most two of these terms are
- * fitted to published times of servers (served.h): kernel_s and sequence_s ("per_kernel"), or host_s alone. A first
- * token takes ENGINE_FIRST_S beside its steps and ENGINE_TOKEN_S for each token of its prompt, whatever the engine.
- * What a step holds is known, not fitted: whether prompts are computed beside sequences that decode or in steps of
- * their own, how many tokens one may have, which steps replay a graph. Tokens choose experts as ENGINE_LOADS says. All
- * of it is data, configs/engines/<engine>.json:
+ * A step of n sequences and m kernels takes h + d, h = host_s + n*sequence_s, d = factor*k + m*kernel_s +
+ * collective_frac*c, k being the calibrated seconds of its kernels and c those of them among ranks (less what the
+ * device is idle anyway, waiting for launches); where the host works beside the device, max(h, d). Two of these terms
+ * are fitted to published times of servers (served.h): kernel_s and sequence_s ("per_kernel"), or host_s and
+ * collective_frac. A first token takes ENGINE_FIRST_S beside its steps and ENGINE_TOKEN_S for each token of its prompt,
+ * whatever the engine. What a step holds is known, not fitted: whether prompts are computed beside sequences that
+ * decode or in steps of their own, how many tokens one may have, which steps replay a graph. Tokens choose experts as
+ * ENGINE_LOADS says. All of it is data, configs/engines/<engine>.json:
  *   {"schema": "ridge.engine.1", "engine", "mixed", "budget_tokens", "graph_tokens", "graph_mixed",
  *    "overlapped_from" (a version; "" none), "sorted_before" (of experts in 16 bits and in fp8), "per_kernel",
  * "versions": [first and last measured], "devices": [keys of those measured], "facts": [sentences with their sources],
- * "host_s", "sequence_s", "kernel_s", "factor", "rows", "models", "errors": [{"kind": "dense"|"experts", "rows",
- * "fitted_median_frac" (all in the fit), and of models left out "median_frac", "within_frac" (of 25 %),
- * "baseline_frac", "slow_p90" (nine in ten rows take at most so many times what is predicted; may be missing)}],
- * "source", "date"} "sorted_before": [version, version]: before these a few tokens are sorted by expert as many are,
- * where the measured kernel does not; "" never, "always". sequence_s, kernel_s (0), per_kernel (false), sorted_before
- * (never), versions and devices may be missing. Derivation: MODEL.md "Servers".
+ * "host_s", "sequence_s", "kernel_s", "factor", "collective_frac", "rows", "models", "errors": [{"kind":
+ * "dense"|"experts", "rows", "fitted_median_frac" (all in the fit), and of models left out "median_frac", "within_frac"
+ * (of 25 %), "baseline_frac", "slow_p90" (nine in ten rows take at most so many times what is predicted; may be
+ * missing)}], "source", "date"} "sorted_before": [version, version]: before these a few tokens are sorted by expert as
+ * many are, where the measured kernel does not; "" never, "always". sequence_s, kernel_s, collective_frac (0),
+ * per_kernel (false), sorted_before (never), versions and devices may be missing. Derivation: MODEL.md "Servers".
  */
 #ifndef RIDGE_SERVE_ENGINE_H
 #define RIDGE_SERVE_ENGINE_H
@@ -29,6 +30,7 @@ struct engine_terms {
     double factor;     /* of the seconds of its kernels */
     double sequence_s; /* of each sequence of a step, of the host */
     double kernel_s;   /* of each kernel of a step, of the device: until the next begins, and small ones unlisted */
+    double collective_frac; /* of the seconds of collectives, beyond them: until the last rank is there */
 };
 
 /* What a first token takes beside its steps whatever the model and engine: client, HTTP and back, and for each token of
@@ -49,7 +51,7 @@ struct engine {
     int64_t budget_tokens;  /* most tokens of a step */
     int64_t graph_tokens;   /* steps of at most so many tokens replay a graph */
     bool graph_mixed;       /* those with prompts too */
-    bool per_kernel;        /* kernel_s and sequence_s are fitted, else host_s */
+    bool per_kernel;        /* kernel_s and sequence_s are fitted, else host_s and collective_frac */
     const char *version[2]; /* first and last that were measured; NULL not said */
     const char *device[ENGINE_DEVICES_MAX]; /* keys of those it was measured on; NULL behind the last */
     const char *overlapped_from;            /* version from which on the host works beside the device; "" none does */
@@ -132,6 +134,7 @@ struct engine_loop {
 /* What a step is made of. */
 struct engine_work {
     double kernels_s, kernels, sequences;
+    double collectives_s, idle_s; /* of kernels_s: among ranks; waiting for launches */
 };
 
 /* Steps that a client waits for: how many without and with prompts in them, and what one of each is made of. */

@@ -126,6 +126,7 @@ enum err_code engine_parse(const struct json *j, struct engine *out, struct err 
     TRY(number_of(j, "factor", 100, &out->terms.factor, e));
     TRY(number_if(j, "sequence_s", 1, &out->terms.sequence_s, e));
     TRY(number_if(j, "kernel_s", 1, &out->terms.kernel_s, e));
+    TRY(number_if(j, "collective_frac", 100, &out->terms.collective_frac, e));
     if (json_has(j, "per_kernel")) TRY(flag_of(j, "per_kernel", &out->per_kernel, e));
     TRY(versions_of(j, out->version, e));
     TRY(devices_of(j, out->device, e));
@@ -217,6 +218,9 @@ const char *engine_terms_text(const struct engine *g, bool overlapped, char out[
     if (fabs(t->factor - 1) > 1e-9) (void)snprintf(times, sizeof times, "%.4g times ", t->factor);
     if (t->kernel_s > 0)
         (void)snprintf(more, sizeof more, " and %s for each of them", units_format_time(kernel, t->kernel_s));
+    if (t->collective_frac > 0)
+        (void)snprintf(more + strlen(more), sizeof more - strlen(more), ", those among ranks %.3g times that",
+                       1 + t->collective_frac);
     (void)snprintf(out, ENGINE_TEXT, "%s%s%s%s%s%sits kernels as measured%s",
                    of_step ? units_format_time(host, t->host_s) : "", of_step && of_sequence ? " and " : "",
                    of_sequence ? units_format_time(each, t->sequence_s) : "", of_sequence ? " a sequence" : "",

@@ -97,7 +97,8 @@ static double seconds(void *self, struct step *of, double B, double T, double S,
     step_eval(of, 1, &B, &T, &S, &M, column);
     if (d->hostless.name) {
         const struct engine_work w = {.kernels_s = calibrated_sum_s(c, STEP_DECODE, B, T, S, M),
-                                      .kernels = calibrated_kernels(c, STEP_DECODE, B, T, S, M)};
+                                      .kernels = calibrated_kernels(c, STEP_DECODE, B, T, S, M),
+                                      .collectives_s = calibrated_collectives_s(c, STEP_DECODE, B, T, S, M)};
         return fmax(bound_s, engine_step_s(&d->hostless.terms, false, &w));
     }
     calibrated_eval(c, STEP_DECODE, 1, &B, &T, &S, &M, &bound_s, &t);

@@ -78,7 +78,8 @@ struct served_group {
     const char *engine, *kind;   /* kind "all" of both */
     const char *clients, *ranks; /* so many: "to 16", "8"; NULL any */
     int64_t rows, families, unscored;
-    double host_s, kernel_s, sequence_s;       /* of all families of the engine */
+    double host_s, kernel_s, sequence_s; /* of all families of the engine */
+    double collective_frac;
     double median_frac, p90_frac, within_frac; /* within: of 25 % */
     double bias_frac;                          /* median of predicted/measured - 1 */
     double slow_p90;                           /* nine in ten take at most so many times what is predicted */
@@ -86,8 +87,11 @@ struct served_group {
     double baseline_median_frac, ratio;        /* ratio: of the medians, ours over the textbook's */
     double drift_clients, drift_tp;       /* of ln(predicted/measured) per doubling: median of the slopes of rows that
                                              are alike in all else */
-    double drift_clients_se, drift_tp_se; /* standard error of that median */
+    double drift_clients_se, drift_tp_se; /* standard error of that median, sets drawn independently */
     int64_t drift_clients_sets, drift_tp_sets;
+    double drift_clients_models_se, drift_tp_models_se; /* families drawn: jackknife of the mean of their medians; NAN
+                                                           of one */
+    int64_t drift_clients_models, drift_tp_models;      /* families with such sets */
     double slope_clients, slope_tp; /* least squares over all rows: which models were run at which load is in it too */
     int64_t first_rows;             /* of at most SERVED_FIRST_CLIENTS clients */
     double first_median_frac;       /* TTFT of these */

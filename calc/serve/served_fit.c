@@ -28,7 +28,7 @@ static double baseline_s(const struct served_row *r, const double c[SERVED_BASEL
 static struct engine_terms terms_of(bool per_kernel, const double *p)
 {
     return per_kernel ? (struct engine_terms){.kernel_s = p[0], .factor = 1, .sequence_s = p[1]}
-                      : (struct engine_terms){.host_s = p[0], .factor = 1};
+                      : (struct engine_terms){.host_s = p[0], .factor = 1, .collective_frac = p[1]};
 }
 
 static double predict_s(size_t params, const struct served_row *r, const double *p)
@@ -102,10 +102,10 @@ enum err_code served_fit_engine(const struct served *s, const char *engine, size
     }
     if (!out->rows) return err_set(e, ERR_NO, "no row of %.40s is left to fit", engine);
     const bool per_kernel = is_per_kernel(&p);
-    double terms[2] = {0, 1}, least[2] = {HUGE_VAL, HUGE_VAL};
+    double terms[2] = {0, 0}, least[2] = {HUGE_VAL, HUGE_VAL};
     for (size_t k = 0; k < sizeof STARTS / sizeof STARTS[0]; k++) {
-        const double start[2] = {per_kernel ? STARTS[k][0] / LAUNCHES : STARTS[k][0], 2e-5};
-        p.params = per_kernel ? 2 : 1;
+        const double start[2] = {per_kernel ? STARTS[k][0] / LAUNCHES : STARTS[k][0], per_kernel ? 2e-5 : 0.2};
+        p.params = 2;
         TRY(descend(&p, start, terms, &least[0], e));
         p.params = SERVED_BASELINE_N;
         TRY(descend(&p, STARTS[k], out->baseline, &least[1], e));

@@ -28,21 +28,23 @@ static double ranks_of(const struct served_row *r) { return (double)(r->tp * r->
 
 /* Room of one group: columns of values, and the rows they are of. */
 struct values {
-    double *error, *slow, *fitted, *baseline, *first, *bias, *log_error, *log_clients, *log_ranks, *scratch;
+    double *error, *slow, *fitted, *baseline, *first, *bias, *log_error, *log_clients, *log_ranks, *scratch, *room;
     const struct served_row **row;
+    size_t *family; /* of a slope */
     bool *done;
     size_t n, first_n;
 };
 
 static enum err_code open_values(struct arena *a, size_t n, struct values *v, struct err *e)
 {
-    double *room = arena_array(a, 10 * (n + 1), sizeof *room);
+    double *room = arena_array(a, 11 * (n + 1), sizeof *room);
     *v = (struct values){.error = room};
     v->row = arena_array(a, n + 1, sizeof *v->row);
+    v->family = arena_array(a, n + 1, sizeof *v->family);
     v->done = arena_array(a, n + 1, sizeof *v->done);
-    if (!room || !v->row || !v->done) return err_nomem(e);
-    double **const column[] = {&v->slow,      &v->fitted,      &v->baseline,  &v->first,  &v->bias,
-                               &v->log_error, &v->log_clients, &v->log_ranks, &v->scratch};
+    if (!room || !v->row || !v->family || !v->done) return err_nomem(e);
+    double **const column[] = {&v->slow,      &v->fitted,      &v->baseline,  &v->first,   &v->bias,
+                               &v->log_error, &v->log_clients, &v->log_ranks, &v->scratch, &v->room};
     for (size_t i = 0; i < sizeof column / sizeof *column; i++) *column[i] = room + (i + 1) * (n + 1);
     return ERR_OK;
 }
@@ -84,9 +86,36 @@ static bool beside(const struct served_row *x, const struct served_row *y, bool 
            (ranks ? same(x->clients, y->clients) && (x->ep > 1) == (y->ep > 1) : x->tp == y->tp && x->ep == y->ep);
 }
 
+/* Of drifts: the median of n slopes, its standard error were they independent, and were families drawn. */
+struct drift {
+    double median, se, models_se;
+    int64_t sets, models;
+};
+
+/* Slopes of a family miss alike, so that families are what is drawn: of their medians the standard error of the mean,
+ * sd/sqrt(families), which is its jackknife. room [n]. */
+static void drift_of_models(const double *slopes, const size_t *family, size_t n, double *room, struct drift *out)
+{
+    double sum = 0, squares = 0;
+    out->models = 0;
+    for (size_t i = 0; i < n; i++) {
+        size_t k = 0, of = 0;
+        while (k < i && family[k] != family[i]) k++;
+        if (k < i) continue; /* was counted */
+        for (k = i; k < n; k++)
+            if (family[k] == family[i]) room[of++] = slopes[k];
+        const double m = quantile(room, of, 0.5);
+        out->models++;
+        sum += m;
+        squares += m * m;
+    }
+    const double N = (double)out->models;
+    out->models_se = out->models > 1 ? sqrt(fmax(0, squares - sum * sum / N) / (N * (N - 1))) : (double)NAN;
+}
+
 /* Of rows alike in all else the slope; of all these slopes the median, and the standard error that a median of so many
  * has: sqrt(pi/2)*1.4826*MAD/sqrt(n). NAN of none. */
-static void drift(struct values *v, bool ranks, double *median, double *se, int64_t *sets)
+static void drift(struct values *v, bool ranks, struct drift *out)
 {
     const double *x = ranks ? v->log_ranks : v->log_clients;
     double *slopes = v->scratch;
@@ -105,12 +134,15 @@ static void drift(struct values *v, bool ranks, double *median, double *se, int6
             sxx += dx * dx;
             sxy += dx * dy;
         }
-        if (of * sxx - sx * sx > 1e-9) slopes[n++] = (of * sxy - sx * sy) / (of * sxx - sx * sx);
+        if (of * sxx - sx * sx <= 1e-9) continue;
+        v->family[n] = v->row[i]->family;
+        slopes[n++] = (of * sxy - sx * sy) / (of * sxx - sx * sx);
     }
-    *sets = (int64_t)n;
-    *median = quantile(slopes, n, 0.5);
-    for (size_t i = 0; i < n; i++) slopes[i] = fabs(slopes[i] - *median);
-    *se = n > 1 ? 1.2533 * 1.4826 * quantile(slopes, n, 0.5) / sqrt((double)n) : (double)NAN;
+    *out = (struct drift){.sets = (int64_t)n};
+    drift_of_models(slopes, v->family, n, v->room, out);
+    out->median = quantile(slopes, n, 0.5);
+    for (size_t i = 0; i < n; i++) slopes[i] = fabs(slopes[i] - out->median);
+    out->se = n > 1 ? 1.2533 * 1.4826 * quantile(slopes, n, 0.5) / sqrt((double)n) : (double)NAN;
 }
 
 static void finish(struct values *v, struct served_group *g)
@@ -120,8 +152,19 @@ static void finish(struct values *v, struct served_group *g)
     g->rows = (int64_t)v->n;
     g->first_rows = (int64_t)v->first_n;
     g->within_frac = v->n ? (double)within / (double)v->n : (double)NAN;
-    drift(v, false, &g->drift_clients, &g->drift_clients_se, &g->drift_clients_sets);
-    drift(v, true, &g->drift_tp, &g->drift_tp_se, &g->drift_tp_sets);
+    struct drift clients, ranks;
+    drift(v, false, &clients);
+    drift(v, true, &ranks);
+    g->drift_clients = clients.median;
+    g->drift_clients_se = clients.se;
+    g->drift_clients_sets = clients.sets;
+    g->drift_clients_models_se = clients.models_se;
+    g->drift_clients_models = clients.models;
+    g->drift_tp = ranks.median;
+    g->drift_tp_se = ranks.se;
+    g->drift_tp_sets = ranks.sets;
+    g->drift_tp_models_se = ranks.models_se;
+    g->drift_tp_models = ranks.models;
     g->slope_clients = slope(v, v->log_clients);
     g->slope_tp = slope(v, v->log_ranks);
     g->bias_frac = (quantile(v->bias, v->n, 0.5) + quantile(v->bias, v->n, 0.5 + 0.5 / fmax(1, (double)v->n))) / 2;
@@ -223,7 +266,8 @@ enum err_code served_groups(struct arena *a, const struct served *s, unsigned by
                                            .kind = KINDS[k],
                                            .host_s = fitted ? fit.terms.host_s : nan,
                                            .kernel_s = fitted ? fit.terms.kernel_s : nan,
-                                           .sequence_s = fitted ? fit.terms.sequence_s : nan};
+                                           .sequence_s = fitted ? fit.terms.sequence_s : nan,
+                                           .collective_frac = fitted ? fit.terms.collective_frac : nan};
             TRY(add_groups(a, s, &g, by, *out, out_n, e));
         }
     }

@@ -61,6 +61,7 @@ struct kernel {
     double active_experts, routed_rows, max_rows;               /* MoE, of this rank; NAN: expected values */
     double sparse; /* MoE: tokens are sorted by expert first where a part has not all experts, or where there are fewer
                       than so many experts for each choice of a token; HUGE_VAL always, 0 no kernel alone does it */
+    double tile_rows; /* MoE: fewest rows of a tile; 0: 64, which an instruction computes */
     double key_heads, state_dim, chunk_tokens, state_bytes; /* scan; state_bytes: per element of the state */
     bool state_space;                                       /* scan: Mamba-2, whose rows have columns of their own */
     double channels, taps;                                  /* conv */

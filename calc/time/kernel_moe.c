@@ -66,7 +66,8 @@ static const struct kernel_param params[PARAMS_N] = {
 /* Features, then per tile: compute, feed and waves of the first products, of the last. */
 enum { UP_S, DOWN_S, HOT, PERMUTE_S, EXPERTS, TOKENS_S, FOREIGN_S, SORTED, TILES, TILE_N = 6 };
 
-static const double rows_tiles[] = {64, 128, 256};
+static const double rows_tiles[] = {16, 32, 64, 128, 256};
+enum { INSTRUCTION_ROWS = 64 }; /* of Hopper's matrix instruction */
 static const double column_tiles[] = {32, 64, 128, 256};
 
 struct load {
@@ -110,8 +111,10 @@ static void prepare(const struct kernel *k, const struct hw *hw, const struct ke
     v[FOREIGN_S] = (pairs - fmin(rows, pairs)) * 2 * (k->width + (1 + k->gated) * hidden) / rate;
     v[SORTED] = k->sparse > 0 && (k->ep > 1 || pairs * k->sparse > k->experts);
     const double flops_s = w->flops > 0 ? sm * w->compute_s / w->flops : 0;
+    const double least = k->tile_rows > 0 ? k->tile_rows : INSTRUCTION_ROWS;
     size_t at = TILES;
     for (size_t i = 0; i < sizeof rows_tiles / sizeof rows_tiles[0]; i++) {
+        if (rows_tiles[i] < least) continue;
         for (size_t j = 0; j < sizeof column_tiles / sizeof column_tiles[0]; j++) {
             double *c = v + at;
             memset(c, 0, TILE_N * sizeof *c);
