@@ -338,7 +338,24 @@ static const char *splitting(struct arena *a, const struct wire_device *d)
     return list ? list : "";
 }
 
-/* "; gemm also needs k" of the first kernel that is asked for and has all that is given; "". NULL: no memory. */
+/* "; gemm has m, n, k", of the first kernels that are asked for. NULL: no memory. */
+static const char *having(struct arena *a, const struct wire_device *d, const struct plan_request *r)
+{
+    enum { NAMED_MAX = 4 };
+    const char *text = "";
+    for (size_t i = 0, n = 0; i < d->kernels_n && n < NAMED_MAX && text; i++) {
+        const struct wire_kernel *k = &d->kernels[i];
+        if (!wanted(r->kernels, k->name)) continue;
+        n++;
+        text = arena_printf(a, "%s; %s has ", text, k->name);
+        for (size_t j = 0; j < k->args_n && text; j++)
+            text = arena_printf(a, "%s%s%s", text, j ? ", " : "", k->args[j].name);
+    }
+    return text;
+}
+
+/* "; gemm also needs k" of the first kernel that is asked for and has all that is given, else what they have. NULL: no
+ * memory. */
 static const char *lacking(struct arena *a, const struct wire_device *d, const struct plan_request *r,
                            const struct sweep *s)
 {
@@ -356,7 +373,7 @@ static const char *lacking(struct arena *a, const struct wire_device *d, const s
         if (!list) return NULL;
         if (has == s->n && *list) return arena_printf(a, "; %s also needs %s", k->name, list);
     }
-    return "";
+    return having(a, d, r);
 }
 
 enum err_code plan_make(struct arena *a, const struct wire_device *d, const struct plan_request *r, struct plan *out,

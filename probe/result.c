@@ -192,3 +192,34 @@ double result_time_s(const struct result *r)
 {
     return r->outcome == RESULT_MEASURED || r->outcome == RESULT_IMPORTED ? r->summary.median_s : (double)NAN;
 }
+
+enum err_code result_check_rates(const struct result *r, struct err *e)
+{
+    static const double WORK = 1e24; /* not a unit */
+    const double time_s = result_time_s(r), bytes = r->read_bytes + r->written_bytes;
+    const struct {
+        const char *what;
+        double value, most;
+    } each[] = {{"flops", r->flops, WORK},
+                {"vector_flops", r->vector_flops, WORK},
+                {"read_bytes", r->read_bytes, WORK},
+                {"written_bytes", r->written_bytes, WORK},
+                {"footprint_bytes", r->footprint_bytes, WORK},
+                {"piece_bytes", r->piece_bytes, WORK},
+                {"flops/s", r->flops / time_s, FLOPS_PER_S_MAX},
+                {"bytes/s", bytes / time_s, BYTES_PER_S_MAX},
+                {"flops/s before", r->before.peak_flops_per_s, FLOPS_PER_S_MAX},
+                {"flops/s after", r->after.peak_flops_per_s, FLOPS_PER_S_MAX},
+                {"bytes/s before", r->before.read_bytes_per_s, BYTES_PER_S_MAX},
+                {"bytes/s after", r->after.read_bytes_per_s, BYTES_PER_S_MAX},
+                {"bytes/s moved before", r->before.moved_bytes_per_s, BYTES_PER_S_MAX},
+                {"bytes/s moved after", r->after.moved_bytes_per_s, BYTES_PER_S_MAX},
+                {"bytes/s of pieces before", r->before.gather_bytes_per_s, BYTES_PER_S_MAX},
+                {"bytes/s of pieces after", r->after.gather_bytes_per_s, BYTES_PER_S_MAX}};
+    for (size_t i = 0; i < sizeof each / sizeof each[0]; i++)
+        if (!isnan(each[i].value) && !(each[i].value >= 0 && each[i].value <= each[i].most))
+            return err_set(e, ERR_INPUT, "%g %s", each[i].value, each[i].what);
+    if (*r->ceiling && !isnan(time_s) && !(fmax(r->flops, bytes) > 0))
+        return err_set(e, ERR_INPUT, "a ceiling of no work");
+    return ERR_OK;
+}

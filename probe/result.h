@@ -88,6 +88,10 @@ enum err_code result_judge(struct arena *a, struct result *r, struct err *e);
 /* result_time_s -- the median of a measured or imported result, NAN of any other: no number where there is none. */
 double result_time_s(const struct result *r);
 
+/* result_check_rates -- work and rates that no machine has: negative, infinite, or beyond limits far above those of any
+ * device; a ceiling of no work. Errors: ERR_INPUT with the number and what it is of. */
+enum err_code result_check_rates(const struct result *r, struct err *e);
+
 /* result_ceilings_of -- what a result is held against, wherever it is: of each rate the larger of before and after, the
  * one that is known, or NAN. What disturbs the measurement of a ceiling only ever makes it lower, so of two the higher
  * is nearer to what the machine could do. */

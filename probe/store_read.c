@@ -110,38 +110,6 @@ static enum err_code check_texts(struct arena *a, const char *name, const char *
     return ERR_OK;
 }
 
-/* Work and rates that no machine has: negative, infinite, or beyond limits far above those of any device. */
-static enum err_code check_rates(const struct result *r, double time_s, struct err *e)
-{
-    static const double FLOPS_PER_S = 1e18, BYTES_PER_S = 1e15, WORK = 1e24; /* not a unit */
-    const double bytes = r->read_bytes + r->written_bytes;
-    const struct {
-        const char *what;
-        double value, most;
-    } each[] = {{"flops", r->flops, WORK},
-                {"vector_flops", r->vector_flops, WORK},
-                {"read_bytes", r->read_bytes, WORK},
-                {"written_bytes", r->written_bytes, WORK},
-                {"footprint_bytes", r->footprint_bytes, WORK},
-                {"piece_bytes", r->piece_bytes, WORK},
-                {"flops/s", r->flops / time_s, FLOPS_PER_S},
-                {"bytes/s", bytes / time_s, BYTES_PER_S},
-                {"flops/s before", r->before.peak_flops_per_s, FLOPS_PER_S},
-                {"flops/s after", r->after.peak_flops_per_s, FLOPS_PER_S},
-                {"bytes/s before", r->before.read_bytes_per_s, BYTES_PER_S},
-                {"bytes/s after", r->after.read_bytes_per_s, BYTES_PER_S},
-                {"bytes/s moved before", r->before.moved_bytes_per_s, BYTES_PER_S},
-                {"bytes/s moved after", r->after.moved_bytes_per_s, BYTES_PER_S},
-                {"bytes/s of pieces before", r->before.gather_bytes_per_s, BYTES_PER_S},
-                {"bytes/s of pieces after", r->after.gather_bytes_per_s, BYTES_PER_S}};
-    for (size_t i = 0; i < sizeof each / sizeof each[0]; i++)
-        if (!isnan(each[i].value) && !(each[i].value >= 0 && each[i].value <= each[i].most))
-            return err_set(e, ERR_INPUT, "%g %s", each[i].value, each[i].what);
-    if (*r->ceiling && !isnan(time_s) && !(fmax(r->flops, bytes) > 0))
-        return err_set(e, ERR_INPUT, "a ceiling of no work");
-    return ERR_OK;
-}
-
 static enum err_code read_row(struct arena *a, sqlite3_stmt *q, struct result *r, struct err *e)
 {
     *r = (struct result){.id = 0};
@@ -154,7 +122,7 @@ static enum err_code read_row(struct arena *a, sqlite3_stmt *q, struct result *r
     if (r->times_n > SAMPLE_MAX || r->discards_n > SAMPLE_MAX) return err_set(e, ERR_INPUT, "its number of samples");
     const double time_s = result_time_s(r);
     if (!isnan(time_s) && !(time_s > 0 && isfinite(time_s))) return err_set(e, ERR_INPUT, "a time of %g s", time_s);
-    TRY(check_rates(r, time_s, e));
+    TRY(result_check_rates(r, e));
     TRY(check_texts(a, "cells", r->cells, e));
     TRY(check_object(a, r->origin.identity, e));
     return wire_read_shape(a, shape, &r->shape, e);

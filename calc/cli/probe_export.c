@@ -2,7 +2,8 @@
  *
  * Columns stand in an order that does not depend on where a result comes from, so that what was exported and imported
  * again is exported the same: the kind, where there are rows of several; numbers in the order of rows_formats; formats;
- * what else a row says, in the order it first occurs; where it comes from; its samples and its time. */
+ * what else a row says, in the order it first occurs; where it comes from; what the probe knows of it; its samples and
+ * its time. Ceilings of the devices stand behind the rows. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 #include "calc/base/json_scan.h"
 #include "calc/base/text.h"
 #include "calc/cli/commands.h"
+#include "calc/cli/probe_cells.h"
 #include "calc/cli/probe_rows.h"
 #include "calc/cli/probe_verbs.h"
 #include "calc/cli/store_rows.h"
@@ -53,7 +55,7 @@ static bool has_place(const char *key)
         if (strcmp(MEASURED[i].key, key) == 0) return true;
     for (size_t i = 0; i < sizeof FORMATS / sizeof FORMATS[0]; i++)
         if (strcmp(FORMATS[i], key) == 0) return true;
-    return false;
+    return probe_cells_has(key);
 }
 
 static void add_column(struct sheet *s, const char *key, enum column_kind kind, unsigned flags)
@@ -167,6 +169,55 @@ static bool has_implied(const struct result *r, const char *column)
 /* Whether rows of a result's kind say which operator it was: of own ones the kernel. */
 static bool has_op(const struct rows_format *f) { return f && wire_list_has(f->texts, "op"); }
 
+/* -- what the probe knows -- */
+
+static bool is_ceiling(const struct result *r) { return *r->ceiling && !*r->row_kind; }
+
+static bool has_cell(const struct result *r, const struct probe_cell *c)
+{
+    const char *at = (const char *)r + c->offset, *text;
+    double v;
+    const bool of_ceilings =
+        strcmp(c->column, PROBE_CELLS_IDENTITY) == 0 || strcmp(c->column, PROBE_CELLS_STARTED) == 0;
+    if (!store_is_probed(r) || (of_ceilings && !is_ceiling(r))) return false;
+    if (!c->text) return !isnan(*(const double *)memcpy(&v, at, sizeof v));
+    memcpy(&text, at, sizeof text);
+    return text && *text;
+}
+
+static void plan_probed(const struct result *r, size_t n, struct sheet *s)
+{
+    bool probed = false;
+    for (size_t i = 0; i < n; i++) probed = probed || store_is_probed(&r[i]);
+    if (probed) add_column(s, PROBE_CELLS_SHAPE, COLUMN_STRING, SPARE);
+    for (size_t j = 0; j < probe_cells_n; j++)
+        for (size_t i = 0; i < n; i++)
+            if (has_cell(&r[i], &probe_cells[j]))
+                add_column(s, probe_cells[j].column, probe_cells[j].text ? COLUMN_STRING : COLUMN_REAL, SPARE);
+}
+
+static enum err_code fill_probed(struct arena *a, const struct result *r, const struct sheet *s, union cell *row,
+                                 struct err *e)
+{
+    struct out *o;
+    if (!store_is_probed(r)) return ERR_OK;
+    TRY(out_memory(a, &o, e));
+    wire_write_shape(o, &r->shape);
+    const char *shape = out_text(o, NULL);
+    if (!shape) return err_nomem(e);
+    set_text(s, row, PROBE_CELLS_SHAPE, shape);
+    for (size_t i = 0; i < probe_cells_n; i++) {
+        union cell *c = find_cell(s, row, probe_cells[i].column, NULL);
+        const char *at = (const char *)r + probe_cells[i].offset;
+        if (!c || !has_cell(r, &probe_cells[i])) continue;
+        if (probe_cells[i].text)
+            memcpy(&c->text, at, sizeof c->text);
+        else
+            memcpy(&c->real, at, sizeof c->real);
+    }
+    return ERR_OK;
+}
+
 /* -- columns -- */
 
 /* A number, by either name, where some result has it or its kind must. */
@@ -196,11 +247,12 @@ static enum err_code plan_sheet(struct arena *a, const struct result *r, size_t 
     for (size_t i = 0; i < n; i++) {
         const struct rows_format *f = store_row_format(&r[i]);
         s->kinds = s->kinds || f != first;
+        if (is_ceiling(&r[i])) continue;
+        sampled = sampled || r[i].times_n;
         one = one || !two_formats(f);
         two = two || two_formats(f);
         op = op || has_op(f);
         counted = counted || !isnan(r[i].dram_read_bytes);
-        sampled = sampled || r[i].times_n;
         disturbed = disturbed || r[i].discards_n;
     }
     if (s->kinds) add_column(s, ROWS_KIND_COLUMN, COLUMN_STRING, COLUMN_SHOWN);
@@ -211,11 +263,13 @@ static enum err_code plan_sheet(struct arena *a, const struct result *r, size_t 
     if (two) add_column(s, "q_dtype", COLUMN_STRING, COLUMN_SHOWN);
     if (two) add_column(s, "kv_dtype", COLUMN_STRING, COLUMN_SHOWN);
     for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; j < r[i].shape.n; j++) add_column(s, r[i].shape.arg[j].name, COLUMN_STRING, SPARE);
+        for (size_t j = 0; j < r[i].shape.n && !is_ceiling(&r[i]); j++)
+            add_column(s, r[i].shape.arg[j].name, COLUMN_STRING, SPARE);
         TRY(each_cell(a, &r[i], take_column, s, e));
     }
     for (size_t i = op ? 0 : 1; i < ORIGIN_N; i++)
         add_column(s, ORIGIN[i], COLUMN_STRING, strcmp(ORIGIN[i], "state") == 0 ? COLUMN_SHOWN : SPARE);
+    plan_probed(r, n, s);
     for (size_t i = 0; i < MEASURED_N; i++) {
         const char *key = MEASURED[i].key;
         if (!counted && strncmp(key, "dram_", 5) == 0) continue;
@@ -247,7 +301,7 @@ static enum err_code list_times(struct arena *a, const double *times, size_t n, 
 static enum err_code fill_shape(struct arena *a, const struct result *r, const struct sheet *s, union cell *row,
                                 struct err *e)
 {
-    for (size_t j = 0; j < r->shape.n; j++) {
+    for (size_t j = 0; j < r->shape.n && !is_ceiling(r); j++) {
         const int64_t value = r->shape.arg[j].value;
         enum column_kind kind = COLUMN_INT;
         union cell *c = find_cell(s, row, r->shape.arg[j].name, &kind);
@@ -296,9 +350,10 @@ static enum err_code fill_row(struct arena *a, const struct result *r, const str
         if (s->columns[i].kind == COLUMN_REAL) row[i].real = (double)NAN;
     }
     TRY(fill_shape(a, r, s, row, e));
-    TRY(list_times(a, r->times_s, r->times_n, &times, e));
-    TRY(list_times(a, r->discards_s, r->discards_n, &discards, e));
-    set_text(s, row, ROWS_KIND_COLUMN, r->row_kind);
+    TRY(fill_probed(a, r, s, row, e));
+    TRY(list_times(a, r->times_s, is_ceiling(r) ? 0 : r->times_n, &times, e));
+    TRY(list_times(a, r->discards_s, is_ceiling(r) ? 0 : r->discards_n, &discards, e));
+    set_text(s, row, ROWS_KIND_COLUMN, is_ceiling(r) ? ROWS_KIND_CEILING : r->row_kind);
     set_text(s, row, two ? "q_dtype" : "dtype", *r->dtype ? r->dtype : NULL);
     if (two) set_text(s, row, "kv_dtype", r->dtype);
     set_text(s, row, "device", r->origin.device);
@@ -312,6 +367,27 @@ static enum err_code fill_row(struct arena *a, const struct result *r, const str
     set_real(s, row, "time_s", result_time_s(r));
     if (r->outcome != RESULT_IMPORTED) fill_own(r, s, row);
     return each_cell(a, r, take_cell, &filling, e);
+}
+
+/* Ceilings of the devices of n rows, each that has a number, behind them. */
+static enum err_code add_ceilings(struct arena *a, struct store *s, struct result **r, size_t *n, struct err *e)
+{
+    const struct store_filter f = {.ceilings = true, .samples = true};
+    const size_t rows_n = *n;
+    struct result *c;
+    size_t c_n;
+    TRY(store_read(a, s, &f, &c, &c_n, e));
+    struct result *all = arena_array(a, rows_n + c_n + 1, sizeof *all);
+    if (!all) return err_nomem(e);
+    memcpy(all, *r, rows_n * sizeof *all);
+    for (size_t i = 0; i < c_n; i++) {
+        size_t j = 0;
+        while (j < rows_n && !(store_is_probed(&all[j]) && strcmp(all[j].origin.device, c[i].origin.device) == 0)) j++;
+        if (j < rows_n && is_ceiling(&c[i]) && store_is_probed(&c[i]) && !isnan(result_time_s(&c[i])))
+            all[(*n)++] = c[i];
+    }
+    *r = all;
+    return ERR_OK;
 }
 
 enum err_code probe_export(struct arena *a, const struct option_values *v, const char *command, struct err *e)
@@ -332,6 +408,9 @@ enum err_code probe_export(struct arena *a, const struct option_values *v, const
         if (!isnan(result_time_s(&r[i])) && *r[i].row_kind && store_row_format(&r[i])) r[kept++] = r[i];
     if (!kept) TRY(store_senseless(s, e));
     if (!kept) return err_set(e, ERR_NO, "no results with a number that are of a kind of rows");
+    /* without the column of kinds nothing would tell ceilings from rows */
+    if (!option_given(v, "columns") || wire_list_has(option_get(v, "columns"), ROWS_KIND_COLUMN))
+        TRY(add_ceilings(a, s, &r, &kept, e));
     TRY(plan_sheet(a, r, kept, sheet, e));
     union cell *rows = arena_array(a, kept, sheet->n * sizeof *rows);
     if (!rows) return err_nomem(e);

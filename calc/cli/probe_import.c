@@ -7,6 +7,7 @@
 #include "calc/base/json.h"
 #include "calc/base/units.h"
 #include "calc/cli/commands.h"
+#include "calc/cli/probe_cells.h"
 #include "calc/cli/probe_verbs.h"
 #include "calc/cli/this_cpu.h"
 #include "calc/fit/rows_cells.h"
@@ -16,7 +17,7 @@
 struct columns {
     const char *names[ROWS_CELLS_COLUMNS_MAX];
     size_t n;
-    int device, made, dtype, times, discards, dram_read, dram_write;
+    int device, made, dtype, times, discards, dram_read, dram_write, kind, probed;
 };
 
 static int column_of(const struct columns *c, const char *name)
@@ -37,6 +38,8 @@ static void read_header(const struct rows_cells *c, struct columns *out)
     out->discards = column_of(out, "discards_s");
     out->dram_read = column_of(out, "dram_read_bytes");
     out->dram_write = column_of(out, "dram_write_bytes");
+    out->kind = column_of(out, ROWS_KIND_COLUMN);
+    out->probed = column_of(out, PROBE_CELLS_KERNEL);
 }
 
 static const char *cell_at(const struct rows_cells *c, int at) { return at < 0 ? "" : c->cell[at]; }
@@ -107,25 +110,56 @@ static bool is_member(const char *name, const struct result *r)
     return false;
 }
 
-/* Whole numbers of the row's kind are the shape, further cells stay as they are. */
+/* What a probe knew of the row. */
+static enum err_code import_probed(struct arena *a, const struct rows_cells *c, const struct columns *h,
+                                   struct result *r, struct err *e)
+{
+    const bool ceiling = strcmp(cell_at(c, h->kind), ROWS_KIND_CEILING) == 0;
+    for (size_t i = 0; i < c->n; i++) {
+        const bool own = !ceiling && (strcmp(h->names[i], PROBE_CELLS_IDENTITY) == 0 ||
+                                      strcmp(h->names[i], PROBE_CELLS_STARTED) == 0);
+        if (own || probe_cells_read(a, h->names[i], c->cell[i], r, e) == ERR_OK) continue;
+        if (e && e->code == ERR_INPUT) return err_prepend(e, "%s: line %zu: %s: ", c->name, c->row_line, h->names[i]);
+        return e ? e->code : ERR_INPUT;
+    }
+    if (!*r->unit) return bad_cell(c, "unit", "whose peak counts, of a row of a probe", e);
+    if (result_check_rates(r, e) == ERR_OK) return ERR_OK;
+    return e ? err_prepend(e, "%s: line %zu: ", c->name, c->row_line) : ERR_INPUT;
+}
+
+/* A number of a row whose shape is known says the same, or is implied. */
+static bool agrees(const struct result *r, const struct rows_number *w, double v)
+{
+    int64_t have;
+    if (wire_shape_get(&r->shape, w->column, &have) || (w->own && wire_shape_get(&r->shape, w->own, &have)))
+        return v == (double)have;
+    return w->absent != ROWS_ONE || v == 1;
+}
+
+/* Whole numbers of the row's kind are the shape, further cells stay as they are. Of a ceiling f is NULL. */
 static enum err_code import_cells(struct arena *a, const struct rows_cells *c, const struct columns *h,
                                   const struct rows_format *f, struct result *r, struct err *e)
 {
     struct out *cells;
     bool any = false;
+    const bool probed = *cell_at(c, h->probed) != '\0';
+    const size_t numbers_n = f ? f->numbers_n : 0;
     TRY(out_memory(a, &cells, e));
     out_char(cells, '{');
     for (size_t i = 0; i < c->n; i++) {
         size_t j = 0;
-        while (j < f->numbers_n && !rows_number_is(&f->numbers[j], h->names[i])) j++;
-        if (!*c->cell[i] || is_member(h->names[i], r)) continue;
-        const double v = j < f->numbers_n ? strtod(c->cell[i], NULL) : (double)NAN;
+        while (j < numbers_n && !rows_number_is(&f->numbers[j], h->names[i])) j++;
+        if (!*c->cell[i] || is_member(h->names[i], r) || (probed && probe_cells_has(h->names[i]))) continue;
+        const double v = j < numbers_n ? strtod(c->cell[i], NULL) : (double)NAN;
+        if (probed && j < numbers_n && !agrees(r, &f->numbers[j], v))
+            return bad_cell(c, h->names[i], "the size that " PROBE_CELLS_SHAPE " says", e);
+        if (probed && j < numbers_n) continue;
         if (v == floor(v) && r->shape.n < WIRE_ARGS_MAX) {
             r->shape.arg[r->shape.n].name = h->names[i];
             r->shape.arg[r->shape.n++].value = (int64_t)v;
             continue;
         }
-        if (j < f->numbers_n && !f->numbers[j].mean) return bad_cell(c, h->names[i], "a whole number", e);
+        if (j < numbers_n && !f->numbers[j].mean) return bad_cell(c, h->names[i], "a whole number", e);
         if (any) out_char(cells, ',');
         any = true;
         wire_write_text(cells, h->names[i]);
@@ -197,7 +231,32 @@ static enum err_code import_row(struct arena *a, const struct rows_cells *c, con
     TRY(read_bytes(c, "dram_read_bytes", h->dram_read, &r->dram_read_bytes, e));
     TRY(read_bytes(c, "dram_write_bytes", h->dram_write, &r->dram_write_bytes, e));
     TRY(import_samples(a, c, h, r, e));
+    if (*cell_at(c, h->probed)) TRY(import_probed(a, c, h, r, e));
     return import_cells(a, c, h, row->format, r, e);
+}
+
+/* A ceiling of the machine that rows were measured on. */
+static enum err_code import_ceiling(struct arena *a, const struct rows_cells *c, const struct columns *h,
+                                    struct result *r, struct err *e)
+{
+    char *end;
+    const char *time = cell_at(c, column_of(h, "time_s")), *state = cell_at(c, column_of(h, "state"));
+    r->row_kind = "";
+    r->dtype = cell_at(c, h->dtype);
+    r->variant = cell_at(c, column_of(h, "kernel"));
+    r->cold = strcmp(state, "cold") == 0;
+    r->summary.median_s = strtod(time, &end);
+    if (!*time || *end || !(r->summary.median_s > 0) || !isfinite(r->summary.median_s))
+        return bad_cell(c, "time_s", "seconds", e);
+    r->made = cell_at(c, h->made);
+    if (!is_time(r->made)) return bad_cell(c, "made", "a time of day in UTC, 2026-11-30T00:10:39Z", e);
+    if (!*r->origin.device) r->origin.device = cell_at(c, h->device);
+    if (!*r->origin.device) return bad_cell(c, "device", "what the ceiling is of", e);
+    if (!*cell_at(c, h->probed)) return bad_cell(c, PROBE_CELLS_KERNEL, "what measured the ceiling", e);
+    TRY(check_said(c, h, e));
+    TRY(import_probed(a, c, h, r, e));
+    if (!*r->ceiling) return bad_cell(c, "ceiling", "which one it is", e);
+    return import_cells(a, c, h, NULL, r, e);
 }
 
 /* -- what is there already -- */
@@ -275,18 +334,52 @@ static bool is_known(struct arena *a, const struct known *known, const struct re
 struct imported {
     size_t added, again, numberless; /* again: the store had them; numberless: whose outcome is no number */
     size_t renamed;                  /* said another device than --device */
+    size_t ceilings;                 /* of their machines, new ones */
 };
 
-/* That there is a row behind the header. */
-static enum err_code check_rows(struct arena *a, const char *path, struct err *e)
+/* Results of one file, as they are read. */
+struct reading {
+    const struct result *like;
+    struct known known;
+    struct result *v;
+    size_t n, room, rows_n; /* rows_n: rows with a number that were met */
+};
+
+static enum err_code take_row(struct arena *a, const struct rows_cells *c, const struct columns *h,
+                              const struct row *row, struct reading *in, struct imported *sum, struct err *e)
+{
+    struct result *r = &in->v[in->n];
+    *r = *in->like;
+    TRY(row ? import_row(a, c, h, row, r, e) : import_ceiling(a, c, h, r, e));
+    const char *says = cell_at(c, h->device);
+    const bool again = is_known(a, &in->known, r, *cell_at(c, h->made) != '\0');
+    if (row) {
+        sum->renamed += *says && strcmp(says, r->origin.device) != 0;
+        sum->again += again;
+        sum->added += !again;
+    } else {
+        sum->ceilings += !again;
+    }
+    in->n += !again;
+    return ERR_OK;
+}
+
+/* How many rows there are behind the header. */
+static enum err_code count_rows(struct arena *a, const char *path, size_t *n, struct err *e)
 {
     struct rows_cells *c = arena_alloc(a, sizeof *c);
-    bool header, more = false;
+    bool more = true;
+    *n = 0;
     if (!c) return err_nomem(e);
     TRY(rows_cells_open(a, path, c, e));
-    TRY(rows_cells_next(c, &header, e));
-    if (header) TRY(rows_cells_next(c, &more, e));
-    return !header || more ? ERR_OK : err_set(e, ERR_INPUT, "%s: a header, and no rows behind it", c->name);
+    TRY(rows_cells_next(c, &more, e));
+    if (!more) return ERR_OK;
+    TRY(rows_cells_next(c, &more, e));
+    while (more) {
+        (*n)++;
+        TRY(rows_cells_next(c, &more, e));
+    }
+    return *n ? ERR_OK : err_set(e, ERR_INPUT, "%s: a header, and no rows behind it", c->name);
 }
 
 static enum err_code import_file(struct arena *a, const char *path, const struct result *like, struct store *s,
@@ -296,34 +389,27 @@ static enum err_code import_file(struct arena *a, const char *path, const struct
     struct rows rows = {.n = 0};
     struct rows_cells *c = arena_alloc(a, sizeof *c);
     struct columns *h = arena_alloc(a, sizeof *h);
-    struct known known;
+    struct reading in = {.like = like};
     bool more;
-    size_t n = 0;
     if (!c || !h) return err_nomem(e);
-    TRY(check_rows(a, path, e));
+    TRY(count_rows(a, path, &in.room, e));
     TRY(rows_read_file(a, path, &ALL, &rows, e)); /* all checks; it keeps every row that has a number */
-    TRY(read_known(a, s, &known, e));
+    TRY(read_known(a, s, &in.known, e));
     TRY(rows_cells_open(a, path, c, e));
     TRY(rows_cells_next(c, &more, e));
     read_header(c, h);
-    struct result *r = arena_array(a, rows.n + 1, sizeof *r);
-    if (!r) return err_nomem(e);
-    for (size_t i = 0; i < rows.n; i++) {
-        do TRY(rows_cells_next(c, &more, e));
-        while (more && c->row_line != rows.v[i].line);
-        if (!more) break;
-        r[n] = *like;
-        TRY(import_row(a, c, h, &rows.v[i], &r[n], e));
-        const char *says = cell_at(c, h->device);
-        sum->renamed += *says && strcmp(says, r[n].origin.device) != 0;
-        if (is_known(a, &known, &r[n], *cell_at(c, h->made) != '\0'))
-            sum->again++;
-        else
-            n++;
+    in.v = arena_array(a, in.room + 1, sizeof *in.v);
+    if (!in.v) return err_nomem(e);
+    TRY(rows_cells_next(c, &more, e));
+    while (more) {
+        const bool row = in.rows_n < rows.n && c->row_line == rows.v[in.rows_n].line;
+        if (row || strcmp(cell_at(c, h->kind), ROWS_KIND_CEILING) == 0)
+            TRY(take_row(a, c, h, row ? &rows.v[in.rows_n] : NULL, &in, sum, e));
+        in.rows_n += row;
+        TRY(rows_cells_next(c, &more, e));
     }
     sum->numberless += rows.lines_n - rows.n;
-    sum->added += n;
-    return store_add_all(s, r, n, e);
+    return store_add_all(s, in.v, in.n, e);
 }
 
 static enum err_code say(struct arena *a, const struct option_values *v, const struct imported *sum, struct err *e)
@@ -331,6 +417,9 @@ static enum err_code say(struct arena *a, const struct option_values *v, const s
     struct out *o;
     TRY(out_open(a, option_get(v, "output"), &o, e));
     out_printf(o, "%zu row%s imported", sum->added, sum->added == 1 ? "" : "s");
+    if (sum->ceilings)
+        out_printf(o, ", with %zu ceiling%s of %s", sum->ceilings, sum->ceilings == 1 ? "" : "s",
+                   "what they were measured on");
     if (sum->again) out_printf(o, "; %zu %s there already", sum->again, sum->again == 1 ? "was" : "were");
     if (sum->numberless)
         out_printf(o, "; %zu %s no number, by %s outcome", sum->numberless, sum->numberless == 1 ? "has" : "have",

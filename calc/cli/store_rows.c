@@ -64,6 +64,8 @@ const char *store_state(struct arena *a, const struct result *r)
     return json_get(&j, "state", &v) && json_str(&v, &text, NULL) == ERR_OK ? text : "";
 }
 
+bool store_is_probed(const struct result *r) { return r->unit && *r->unit; }
+
 /* The peak of the unit that a result was computed with, as the device has it. */
 static double peak_of(const struct hw *hw, const char *unit)
 {
@@ -111,7 +113,8 @@ bool store_row(struct arena *a, const struct result *r, const char *store, const
                         .file = store,
                         .line = (size_t)r->id,
                         .time_s = result_time_s(r),
-                        .imported = !own};
+                        .imported = !own,
+                        .probed = store_is_probed(r)};
     out->kernel.cold = strcmp(out->state, "cold") == 0;
     if (wire_list_has(f->texts, "kv_dtype")) out->kv_dtype = r->dtype;
     for (size_t i = 0; i < f->numbers_n; i++) {
@@ -121,7 +124,7 @@ bool store_row(struct arena *a, const struct result *r, const char *store, const
         *(double *)(void *)((char *)&out->kernel + w->offset) = there ? (double)v : (double)NAN;
     }
     if (!take_cells(a, r, f, out) || f->finish(a, out, &ignored) != ERR_OK) return false;
-    if (own && out->kernel.host) calibrate(r, hw, out);
+    if (store_is_probed(r) && out->kernel.host) calibrate(r, hw, out);
     return true;
 }
 
@@ -189,7 +192,7 @@ static enum err_code find_slowed(struct arena *a, struct rows *rows, const struc
     if (!part) return err_nomem(e);
     for (size_t i = 0; i < rows->n; i++) {
         const struct row *r = &rows->v[i];
-        const bool known = r->kernel.host && !r->imported && !r->uncalibrated;
+        const bool known = r->kernel.host && (!r->imported || r->probed) && !r->uncalibrated;
         part[i] = known && kernel_work(&r->kernel, hw, &w, NULL) == ERR_OK ? r->time_s / w.bound_s : (double)NAN;
     }
     for (size_t i = 0; i < rows->n; i++)

@@ -37,6 +37,10 @@ const char *store_query_dtype(const char *dtype);
 /* store_state -- "cold" or "hot"; of an imported row what its file says, "" nothing. */
 const char *store_state(struct arena *a, const struct result *r);
 
+/* store_is_probed -- whether a probe measured a result, here or, of an imported one, elsewhere: its work and the
+ * ceilings around it are known. */
+bool store_is_probed(const struct result *r);
+
 /* Results of a device that are not among its rows, and samples of those that are. */
 struct store_left_out {
     size_t samples, discards; /* discards: disturbed by other programs, not counted */

@@ -193,9 +193,9 @@ static const char *say(struct arena *a, const char *store, const struct result *
                           c->of[READ_MEMORY]->origin.started);
     }
     if (!of || !to || !wrong) return NULL;
-    return arena_printf(a, "%s%s: ceilings of %s%s, results %lld to %lld of %s%s%s", c->run->origin.device,
-                        alone ? ", one core" : "", c->from->origin.started, to, (long long)c->first, (long long)c->last,
-                        store, of, wrong);
+    return arena_printf(a, "%s%s: %sceilings of %s%s, results %lld to %lld of %s%s%s", c->run->origin.device,
+                        alone ? ", one core" : "", c->run->outcome == RESULT_IMPORTED ? "imported " : "",
+                        c->from->origin.started, to, (long long)c->first, (long long)c->last, store, of, wrong);
 }
 
 /* -- the device -- */
@@ -310,6 +310,16 @@ static enum err_code find_fitted(struct arena *a, struct store *s, struct this_c
     return cpu->hw.fitted ? ERR_OK : err_nomem(e);
 }
 
+/* Ceilings of this machine come before those that files brought of others. */
+static size_t drop_imported(struct result *r, size_t n)
+{
+    size_t own = 0, kept = 0;
+    for (size_t i = 0; i < n; i++) own += r[i].outcome != RESULT_IMPORTED && !isnan(result_time_s(&r[i]));
+    for (size_t i = 0; i < n; i++)
+        if (!own || r[i].outcome != RESULT_IMPORTED) r[kept++] = r[i];
+    return kept;
+}
+
 enum err_code this_cpu_load(struct arena *a, const char *path, int64_t threads, struct this_cpu *out, struct err *e)
 {
     static const struct store_access READ = {.write = false, .patience_s = 20};
@@ -332,6 +342,7 @@ enum err_code this_cpu_load(struct arena *a, const char *path, int64_t threads, 
                    : err_nomem(e);
     }
     TRY(store_read(a, s, &ceilings, &r, &n, e));
+    n = drop_imported(r, n);
     struct err senseless = {.code = ERR_OK};
     (void)store_senseless(s, &senseless);
     if (!n && senseless.code != ERR_OK) return err_set(e, senseless.code, "%s", senseless.text);

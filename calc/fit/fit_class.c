@@ -77,6 +77,11 @@ static enum err_code run_split(struct work *k, struct split *s, gsl_rng *rng, do
     for (size_t i = 0; i < out_n; i++) s->out[order[i]] = true;
     for (size_t i = 0; i < k->n; i++)
         if (!s->out[k->points[i].family]) k->at[fitted++] = i;
+    if (fitted < kernel_params_n(k->like)) { /* fewer rows than parameters say nothing of those left out */
+        for (size_t i = 0; i < k->n; i++) s->ratio[i] = (double)NAN;
+        for (size_t i = 0; i < 4; i++) score[i] = (double)NAN;
+        return ERR_OK;
+    }
     k->watch.rows = SPLIT_STARTS * k->each;
     TRY(fit_params(k->like, k->points, k->at, fitted, SPLIT_STARTS, &k->watch, p, NULL, e));
     k->watch.before += k->watch.rows;

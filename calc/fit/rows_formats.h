@@ -28,6 +28,9 @@ struct rows_number {
  * whose cells are not empty, and all that may be unknown. */
 #define ROWS_KIND_COLUMN "row_kind"
 
+/* What it says of a ceiling of the machine, which is no call of a kernel: passed over but by `ridge probe import`. */
+#define ROWS_KIND_CEILING "ceiling"
+
 /* rows_number_is -- whether a column, or a parameter of a kernel, is this number. */
 bool rows_number_is(const struct rows_number *n, const char *name);
 

@@ -373,6 +373,7 @@ enum err_code rows_read_file(struct arena *a, const char *path, const struct row
         if (c->n != columns)
             return err_set(e, ERR_INPUT, "%s: line %zu: %zu cells, wanted the %zu of the header", c->name, c->row_line,
                            c->n, columns);
+        if (reader->kind_at >= 0 && strcmp(c->cell[reader->kind_at], ROWS_KIND_CEILING) == 0) continue;
         out->lines_n++;
         TRY(plan_row(c, reader, e));
         if (!has_number(c, p->outcome_at)) continue;

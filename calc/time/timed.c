@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 static const struct {
     const char *name, *meaning;
@@ -72,6 +73,9 @@ enum err_code timed_link_rate(const struct hw *hw, int64_t tp, double *out_bytes
         return err_set(e, ERR_USAGE, "%s: %lld ranks side by side are more than the %.0f devices that its link joins",
                        hw->name, (long long)tp, hw->link_domain);
     if (isnan(rate)) rate = hw->pcie_bytes_per_s;
+    if (isnan(rate) && hw->measured && hw->device_kind && strcmp(hw->device_kind, "cpu") == 0)
+        return err_set(e, ERR_USAGE, "%s:%lld: it has no link to another; %lld threads of the machine are %s@%lld",
+                       hw->key, (long long)tp, (long long)tp, hw->key, (long long)tp);
     if (isnan(rate))
         return err_set(e, ERR_INPUT, "%s: neither link nor pcie is known, so %lld ranks cannot be timed", hw->file,
                        (long long)tp);
