@@ -217,32 +217,54 @@ static enum err_code measure_again(struct run *r, const struct wire_job *job, st
     return result_join(r->arena, &second, out, e);
 }
 
-enum err_code run_job(struct run *r, const struct plan_job *job, bool cold, struct result *out, struct err *e)
+/* Whether the memory around a cold result is said to be slower than what it read, which arithmetic does not bind. */
+static bool is_above_memory(const struct result *r)
+{
+    const double memory_s = result_bound_s(r, 0, r->read_bytes, r->read_bytes + r->written_bytes);
+    const double compute_s = result_bound_s(r, r->flops, 0, 0);
+    return r->outcome == RESULT_ABOVE && r->cold && memory_s > r->summary.median_s && !(compute_s >= memory_s);
+}
+
+/* A job between two measurements of its ceilings. r->stopped: there is no result. */
+static enum err_code measure_between(struct run *r, const struct plan_job *job, const struct wire_job *q,
+                                     struct result *out, struct err *e)
 {
     struct result_ceilings before, after;
-    struct wire_job q = run_job_of(r, job->kernel->name, job->variant->name, job->dtype, &job->shape, cold);
-    r->begun = true;
-    if (!cold) q.deadline_s /= 2;
+    const bool cold = q->cold;
     TRY(run_around(r, job->variant->unit, cold, r->last == job ? r->last_bytes : (double)NAN, &before, e));
-    if (!r->stopped) TRY(run_measure(r, &q, out, e));
+    if (!r->stopped) TRY(run_measure(r, q, out, e));
     if (r->stopped) return ERR_OK;
     out->row_kind = job->kernel->row_kind;
     out->ceiling = job->kernel->ceiling;
     out->before = before;
     r->last = job;
     r->last_bytes = out->footprint_bytes;
-    if (out->outcome == RESULT_MEASURED) {
-        TRY(run_around(r, job->variant->unit, cold, out->footprint_bytes, &after, e));
-        if (r->stopped) return ERR_OK;
-        if (!run_has_gather(r)) out->piece_bytes = (double)NAN; /* pieces that no ceiling of this device tells apart */
-        if (cold && out->piece_bytes > 0) TRY(run_around_gather(r, out->piece_bytes, &after.gather_bytes_per_s, e));
-        if (r->stopped) return ERR_OK;
-        out->after = after;
-        if (!cold) TRY(measure_again(r, &q, out, e));
-        if (r->stopped) return ERR_OK;
-        if (!cold) result_floor(out, run_hot_rate(r, out->footprint_bytes));
-        TRY(result_judge(r->arena, out, e));
+    if (out->outcome != RESULT_MEASURED) return ERR_OK;
+    TRY(run_around(r, job->variant->unit, cold, out->footprint_bytes, &after, e));
+    if (r->stopped) return ERR_OK;
+    if (!run_has_gather(r)) out->piece_bytes = (double)NAN; /* pieces that no ceiling of this device tells apart */
+    if (cold && out->piece_bytes > 0) TRY(run_around_gather(r, out->piece_bytes, &after.gather_bytes_per_s, e));
+    if (r->stopped) return ERR_OK;
+    out->after = after;
+    if (!cold) TRY(measure_again(r, q, out, e));
+    if (r->stopped) return ERR_OK;
+    if (!cold) result_floor(out, run_hot_rate(r, out->footprint_bytes));
+    return result_judge(r->arena, out, e);
+}
+
+enum err_code run_job(struct run *r, const struct plan_job *job, bool cold, struct result *out, struct err *e)
+{
+    struct wire_job q = run_job_of(r, job->kernel->name, job->variant->name, job->dtype, &job->shape, cold);
+    bool chosen = false;
+    r->begun = true;
+    if (!cold) q.deadline_s /= 2;
+    TRY(measure_between(r, job, &q, out, e));
+    if (!r->stopped && is_above_memory(out)) TRY(run_choose_again(r, &chosen, e));
+    if (chosen) {
+        run_keep(r, out); /* no number of it stays */
+        TRY(measure_between(r, job, &q, out, e));
     }
+    if (r->stopped) return ERR_OK;
     const bool right = out->outcome == RESULT_MEASURED || out->outcome == RESULT_NOISY || out->outcome == RESULT_ABOVE;
     if (r->set.dram_bytes && right) TRY(count(r, &q, out, e));
     if (r->stopped) return ERR_OK;

@@ -26,4 +26,9 @@ enum err_code run_around(struct run *r, const char *unit, bool cold, double foot
 enum err_code run_around_gather(struct run *r, double piece_bytes, double *out, struct err *e);
 bool run_has_gather(const struct run *r);
 
+/* run_choose_again -- the codes of reading and moving memory once more, of which the best now take the place of those
+ * that an earlier, perhaps disturbed moment chose; twice in a run at most, *done false where it was not. Errors:
+ * ERR_NOMEM. */
+enum err_code run_choose_again(struct run *r, bool *done, struct err *e);
+
 #endif

@@ -244,6 +244,32 @@ static enum err_code try_again(struct run *r, const char *unit, bool cold, struc
     return ERR_OK;
 }
 
+enum err_code run_choose_again(struct run *r, bool *done, struct err *e)
+{
+    const double last = r->device.cache_bytes[2] > 0 ? r->device.cache_bytes[2] : 0x1p26,
+                 until_s = r->set.ceilings_until_s;
+    struct run_ceiling read = {.per_s = (double)NAN}, moved = {.per_s = (double)NAN};
+    enum err_code code = ERR_OK;
+    *done = r->choices < TRIES_MAX;
+    if (!*done) return ERR_OK;
+    r->choices++;
+    r->set.ceilings_until_s = 0; /* as long as the job has time */
+    for (size_t i = 0; i < r->device.kernels_n && !r->stopped && code == ERR_OK; i++) {
+        const struct wire_kernel *k = &r->device.kernels[i];
+        const bool reads = strcmp(k->ceiling, "read") == 0;
+        if (reads || strcmp(k->ceiling, "bandwidth") == 0)
+            code = measure_stream(r, k, fmin(8 * last, r->device.memory_bytes / 8), true, SIZE_MAX,
+                                  reads ? &read : &moved, e);
+    }
+    r->set.ceilings_until_s = until_s;
+    TRY(code);
+    *done = !r->stopped && !isnan(read.per_s);
+    if (!*done) return ERR_OK;
+    r->ceilings.read = read;
+    r->ceilings.moved = moved.per_s > read.per_s ? moved : read;
+    return ERR_OK;
+}
+
 /* Measure a known ceiling once more; the rate, NAN when it cannot be told now. */
 static enum err_code again(struct run *r, const struct run_ceiling *c, bool cold, double *out, struct err *e)
 {
