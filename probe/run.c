@@ -1,4 +1,4 @@
-#include "probe/run.h"
+#include "probe/run_ask.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -9,13 +9,7 @@
 
 enum { WHY_MAX = 400 };
 
-/* Ceilings around a job: quick, since the code and its buffers are there. */
-static const double AROUND_S = 0.25, DESCRIBE_S = 30, START_S = 1, GATHER_BYTES = 0x1p15;
-
-static double ceiling_s(const struct run *r)
-{
-    return fmin(r->set.deadline_s, r->set.ceiling_s > 0 ? r->set.ceiling_s : AROUND_S);
-}
+static const double DESCRIBE_S = 30, START_S = 1;
 
 enum err_code run_now(struct arena *a, const char **out, struct err *e)
 {
@@ -28,7 +22,7 @@ enum err_code run_now(struct arena *a, const char **out, struct err *e)
 }
 
 /* Seconds until a moment; INFINITY: it is never. */
-static double left_s(double until_s) { return until_s > 0 ? until_s - clock_now_s() : (double)INFINITY; }
+double run_left_s(double until_s) { return until_s > 0 ? until_s - clock_now_s() : (double)INFINITY; }
 
 /* -- asking the worker -- */
 
@@ -83,8 +77,8 @@ void run_close(struct run *r)
     r->session = r->counting = NULL;
 }
 
-static struct wire_job job_of(const struct run *r, const char *kernel, const char *variant, const char *dtype,
-                              const struct wire_shape *shape, bool cold)
+struct wire_job run_job_of(const struct run *r, const char *kernel, const char *variant, const char *dtype,
+                           const struct wire_shape *shape, bool cold)
 {
     return (struct wire_job){.kernel = kernel,
                              .variant = variant,
@@ -102,7 +96,7 @@ static enum session_end ask(struct run *r, struct session *s, const struct wire_
                             char *why, size_t cap)
 {
     const double own_s = q->job.deadline_s * 3 + r->set.patience_s,
-                 all_s = left_s(r->begun ? r->set.until_s : r->set.ceilings_until_s);
+                 all_s = run_left_s(r->begun ? r->set.until_s : r->set.ceilings_until_s);
     const enum session_end end =
         session_ask(s, r->arena, q, fmin(own_s, all_s), r->progress, r->closure, reply, why, cap);
     r->late = r->late || (end == SESSION_HUNG && all_s < own_s);
@@ -110,7 +104,7 @@ static enum session_end ask(struct run *r, struct session *s, const struct wire_
 }
 
 /* One measurement, whatever comes of it, without ceilings. r->stopped: there is none. */
-static enum err_code measure(struct run *r, const struct wire_job *job, struct result *out, struct err *e)
+enum err_code run_measure(struct run *r, const struct wire_job *job, struct result *out, struct err *e)
 {
     static const enum result_outcome OF[] = {
         [SESSION_CRASHED] = RESULT_CRASHED, [SESSION_HUNG] = RESULT_HUNG, [SESSION_GARBAGE] = RESULT_GARBAGE};
@@ -187,7 +181,7 @@ static enum err_code count(struct run *r, const struct wire_job *job, struct res
     return out->dram_reason ? ERR_OK : err_nomem(e);
 }
 
-static void keep(struct run *r, struct result *result)
+void run_keep(struct run *r, struct result *result)
 {
     struct err e = {.code = ERR_OK};
     if (r->store && store_add(r->store, result, &e) == ERR_OK) {
@@ -198,308 +192,16 @@ static void keep(struct run *r, struct result *result)
     if (r->store && r->store_err.code == ERR_OK) r->store_err = e;
 }
 
-/* -- ceilings -- */
-
-double run_peak(const struct run_ceilings *c, const char *unit)
-{
-    for (size_t i = 0; i < c->peaks_n; i++)
-        if (strcmp(c->peak[i].unit, unit) == 0) return c->peak[i].per_s;
-    return (double)NAN;
-}
-
-/* The ceiling of the cache that holds a footprint: the next faster one's up to twice that one's size; NULL none does.
- */
-static const struct run_ceiling *hot_ceiling(const struct run *r, double footprint_bytes)
-{
-    const double *size = r->device.cache_bytes;
-    const struct run_ceiling *c = r->ceilings.cache;
-    double below = 0;
-    for (size_t i = 0; i < RUN_LEVELS; i++) {
-        if (size[i] <= 0 || (i > 0 && size[i] <= size[i - 1])) continue;
-        if (footprint_bytes <= fmax(size[i], 2 * below)) {
-            const bool above = i > 0 && footprint_bytes <= 2 * below && !(c[i].per_s > c[i - 1].per_s);
-            return &c[above ? i - 1 : i];
-        }
-        below = size[i];
-    }
-    return NULL;
-}
-
-double run_hot_rate(const struct run *r, double footprint_bytes)
-{
-    const struct run_ceiling *c = hot_ceiling(r, footprint_bytes);
-    return c ? c->per_s : (double)NAN;
-}
-
-static double rate_of(const struct result *x, bool flops)
-{
-    return (flops ? x->flops : x->read_bytes + x->written_bytes) / result_time_s(x);
-}
-
-/* Whether there is time for another code of a ceiling; a job may need the first number of one. */
-static bool is_time_for(const struct run *r, const struct run_ceiling *c)
-{
-    return left_s(r->set.ceilings_until_s) > 0 || (r->begun && isnan(c->per_s));
-}
-
-/* A code of a ceiling is left out. */
-static enum err_code leave_untried(struct run *r, struct run_ceiling *c)
-{
-    r->untried++;
-    if (isnan(c->per_s) && !c->why) c->why = "no time was left for it";
-    return ERR_OK;
-}
-
-/* A code of a ceiling that crashed, hung or is wrong, which is no noise. */
-static enum err_code note_failure(struct run *r, const struct result *x, struct err *e)
-{
-    enum { NAMED_MAX = 4 };
-    if (x->outcome == RESULT_MEASURED || x->outcome == RESULT_NOISY || x->outcome == RESULT_REFUSED) return ERR_OK;
-    r->failed_n++;
-    r->garbage_n += x->outcome == RESULT_GARBAGE;
-    const char *one =
-        arena_printf(r->arena, "%s %s %s: %s", x->kernel, x->variant, result_outcome_name(x->outcome), x->reason);
-    if (!one) return err_nomem(e);
-    if (r->failed_n > NAMED_MAX || (r->failed && strstr(r->failed, one))) return ERR_OK;
-    r->failed = r->failed ? arena_printf(r->arena, "%s; %s", r->failed, one) : one;
-    return r->failed ? ERR_OK : err_nomem(e);
-}
-
-/* Measure a variant of a kernel that measures a ceiling; a better one takes its place in c. */
-static enum err_code try_variant(struct run *r, const struct wire_kernel *k, const struct wire_variant *v,
-                                 const char *dtype, const struct wire_shape *shape, bool cold, struct run_ceiling *c,
-                                 struct err *e)
-{
-    const bool flops = strcmp(k->ceiling, "compute") == 0, starts = strcmp(k->ceiling, "launch") == 0;
-    struct wire_job job = job_of(r, k->name, v->name, dtype, shape, cold);
-    struct result x;
-    if (!is_time_for(r, c)) return leave_untried(r, c);
-    job.deadline_s = ceiling_s(r);
-    TRY(measure(r, &job, &x, e));
-    if (r->late && !r->begun) { /* the jobs have time of their own */
-        r->late = r->stopped = false;
-        return leave_untried(r, c);
-    }
-    if (r->stopped) return ERR_OK;
-    x.ceiling = k->ceiling;
-    keep(r, &x);
-    TRY(note_failure(r, &x, e));
-    const double rate = starts ? (double)shape->arg[0].value / result_time_s(&x) : rate_of(&x, flops);
-    if (isnan(rate) && isnan(c->per_s)) c->why = x.reason;
-    if (!(rate > c->per_s) && !(isnan(c->per_s) && !isnan(rate))) return ERR_OK;
-    *c = (struct run_ceiling){.kernel = k->name,
-                              .variant = v->name,
-                              .dtype = dtype,
-                              .shape = *shape,
-                              .per_s = rate,
-                              .spread_frac = x.summary.spread_frac,
-                              .footprint_bytes = x.footprint_bytes};
-    (void)snprintf(c->unit, sizeof c->unit, "%s", flops ? v->unit : "");
-    return ERR_OK;
-}
-
-static struct run_ceiling *ceiling_of_unit(struct run_ceilings *c, const char *unit)
-{
-    for (size_t i = 0; i < c->peaks_n; i++)
-        if (strcmp(c->peak[i].unit, unit) == 0) return &c->peak[i];
-    if (c->peaks_n == RUN_UNITS_MAX) return NULL;
-    struct run_ceiling *new = &c->peak[c->peaks_n++];
-    *new = (struct run_ceiling){.per_s = (double)NAN};
-    (void)snprintf(new->unit, sizeof new->unit, "%s", unit);
-    return new;
-}
-
-static enum err_code measure_peaks(struct run *r, const struct wire_kernel *k, struct err *e)
-{
-    for (size_t i = 0; i < k->points_n; i++)
-        for (size_t j = 0; j < k->variants_n && !r->stopped; j++) {
-            const struct wire_variant *v = &k->variants[j];
-            if (*v->lacks || !wire_list_has(v->dtypes, k->points[i].dtype)) continue;
-            struct run_ceiling *c = ceiling_of_unit(&r->ceilings, v->unit);
-            if (c) TRY(try_variant(r, k, v, k->points[i].dtype, &k->points[i].shape, false, c, e));
-        }
-    return ERR_OK;
-}
-
-/* Each code of a kernel that starts work: as many starts at once as any of its points has. */
-static enum err_code measure_launches(struct run *r, const struct wire_kernel *k, struct err *e)
-{
-    const struct wire_point *most = NULL;
-    struct run_ceilings *c = &r->ceilings;
-    for (size_t i = 0; i < k->points_n; i++)
-        if (!most || k->points[i].shape.arg[0].value > most->shape.arg[0].value) most = &k->points[i];
-    for (size_t j = 0; most && k->args_n == 1 && j < k->variants_n && !r->stopped; j++) {
-        const struct wire_variant *v = &k->variants[j];
-        if (c->launches_n == RUN_LAUNCHES_MAX) break;
-        struct run_ceiling *new = &c->launch[c->launches_n++];
-        *new = (struct run_ceiling){.per_s = (double)NAN, .variant = v->name, .why = *v->lacks ? v->lacks : NULL};
-        if (!*v->lacks) TRY(try_variant(r, k, v, most->dtype, &most->shape, false, new, e));
-    }
-    return ERR_OK;
-}
-
-/* The first so many variants of a stream that run here, over a footprint of about so many bytes: its one parameter is
- * elements of an array. */
-static enum err_code measure_stream(struct run *r, const struct wire_kernel *k, double bytes, bool cold, size_t most,
-                                    struct run_ceiling *c, struct err *e)
-{
-    if (k->args_n != 1 || !(bytes > 0)) return ERR_OK;
-    const struct wire_shape shape = {.n = 1, .arg = {{k->args[0].name, (int64_t)(bytes / 4)}}};
-    for (size_t j = 0, n = 0; j < k->variants_n && n < most && !r->stopped; j++) {
-        if (*k->variants[j].lacks) continue;
-        n++;
-        TRY(try_variant(r, k, &k->variants[j], "fp32", &shape, cold, c, e));
-    }
-    return ERR_OK;
-}
-
-/* Pieces of about so many bytes in no order; one of their size may have been measured before. NULL in *out: this
- * device has no such kernel, or no room is left. */
-static enum err_code measure_gather(struct run *r, double piece_bytes, struct run_ceiling **out, struct err *e)
-{
-    enum { ROW = 64, FEW = 16 }; /* elements of a row, of which pieces are multiples; pieces of an array */
-    struct run_ceilings *c = &r->ceilings;
-    const double last = r->device.cache_bytes[2] > 0 ? r->device.cache_bytes[2] : 0x1p26;
-    const double piece = fmax(1, floor(piece_bytes / 4 / ROW)) * ROW, pieces = fmax(FEW, floor(2 * last / 4 / piece));
-    *out = NULL;
-    for (size_t i = 0; i < c->gathers_n; i++)
-        if (c->gather[i].shape.arg[1].value == (int64_t)piece) *out = &c->gather[i];
-    for (size_t i = 0; !*out && i < r->device.kernels_n && !r->stopped && c->gathers_n < RUN_GATHERS_MAX; i++) {
-        const struct wire_kernel *k = &r->device.kernels[i];
-        if (strcmp(k->ceiling, "gather") != 0 || k->args_n != 2) continue;
-        struct run_ceiling *new = &c->gather[c->gathers_n++];
-        const struct wire_shape shape = {
-            .n = 2, .arg = {{k->args[0].name, (int64_t)(pieces * piece)}, {k->args[1].name, (int64_t)piece}}};
-        *new = (struct run_ceiling){.per_s = (double)NAN, .shape = shape};
-        for (size_t j = 0; j < k->variants_n && !r->stopped; j++)
-            if (!*k->variants[j].lacks) TRY(try_variant(r, k, &k->variants[j], "fp32", &shape, true, new, e));
-        *out = new;
-    }
-    return ERR_OK;
-}
-
-double run_piece_bytes(const struct run_ceiling *c) { return 4 * (double)c->shape.arg[1].value; }
-
-enum err_code run_measure_ceilings(struct run *r, struct err *e)
-{
-    const double last = r->device.cache_bytes[2] > 0 ? r->device.cache_bytes[2] : 0x1p26;
-    const double memory_bytes = fmin(8 * last, r->device.memory_bytes / 8);
-    struct run_ceilings *c = &r->ceilings;
-    *c = (struct run_ceilings){.peaks_n = 0};
-    c->read.per_s = c->moved.per_s = (double)NAN;
-    for (size_t i = 0; i < RUN_LEVELS; i++) c->cache[i].per_s = (double)NAN;
-    for (size_t i = 0; i < r->device.kernels_n && !r->stopped; i++) {
-        const struct wire_kernel *k = &r->device.kernels[i];
-        if (strcmp(k->ceiling, "compute") == 0) TRY(measure_peaks(r, k, e));
-        if (r->set.launches && strcmp(k->ceiling, "launch") == 0) TRY(measure_launches(r, k, e));
-        const bool reads = strcmp(k->ceiling, "read") == 0;
-        if (!reads && strcmp(k->ceiling, "bandwidth") != 0) continue;
-        if (!r->set.hot) TRY(measure_stream(r, k, memory_bytes, true, SIZE_MAX, reads ? &c->read : &c->moved, e));
-        for (size_t l = 0; reads && l < RUN_LEVELS && !r->stopped; l++)
-            TRY(measure_stream(r, k, r->device.cache_bytes[l] / 2, false, SIZE_MAX, &c->cache[l], e));
-    }
-    if (!isnan(c->read.per_s) && !(c->moved.per_s > c->read.per_s)) c->moved = c->read;
-    struct run_ceiling *gather;
-    if (r->set.launches && !r->set.hot && !r->stopped) TRY(measure_gather(r, GATHER_BYTES, &gather, e));
-    return ERR_OK;
-}
-
-enum { TRIES_MAX = 2, FEW = 2 };
-
-/* A ceiling of cold jobs in a unit that was too noisy, or had no time, once more: where time is short by few codes. */
-static enum err_code try_again(struct run *r, const char *unit, bool cold, struct err *e)
-{
-    struct run_ceilings *c = &r->ceilings;
-    const double last = r->device.cache_bytes[2] > 0 ? r->device.cache_bytes[2] : 0x1p26;
-    const size_t most = left_s(r->set.ceilings_until_s) > 0 ? SIZE_MAX : FEW;
-    for (size_t i = 0; i < r->device.kernels_n && !r->stopped; i++) {
-        const struct wire_kernel *k = &r->device.kernels[i];
-        const bool peak = strcmp(k->ceiling, "compute") == 0, read = strcmp(k->ceiling, "read") == 0;
-        struct run_ceiling *lacking = read ? &c->read : NULL;
-        for (size_t j = 0; peak && j < c->peaks_n; j++)
-            if (strcmp(c->peak[j].unit, unit) == 0) lacking = &c->peak[j];
-        if (!lacking || !isnan(lacking->per_s) || lacking->tries >= TRIES_MAX || (read && !cold)) continue;
-        lacking->tries++;
-        if (read) TRY(measure_stream(r, k, fmin(8 * last, r->device.memory_bytes / 8), true, most, lacking, e));
-        for (size_t p = 0; peak && p < k->points_n; p++)
-            for (size_t j = 0; j < k->variants_n && !r->stopped; j++) {
-                const struct wire_variant *v = &k->variants[j];
-                if (!*v->lacks && strcmp(v->unit, unit) == 0 && wire_list_has(v->dtypes, k->points[p].dtype))
-                    TRY(try_variant(r, k, v, k->points[p].dtype, &k->points[p].shape, false, lacking, e));
-            }
-    }
-    if (cold && !isnan(c->read.per_s) && !(c->moved.per_s >= c->read.per_s)) c->moved = c->read;
-    return ERR_OK;
-}
-
-/* Measure a known ceiling once more; the rate, NAN when it cannot be told now. */
-static enum err_code again(struct run *r, const struct run_ceiling *c, bool cold, double *out, struct err *e)
-{
-    struct result x;
-    *out = (double)NAN;
-    if (isnan(c->per_s) || r->stopped) return ERR_OK;
-    struct wire_job job = job_of(r, c->kernel, c->variant, c->dtype, &c->shape, cold);
-    job.deadline_s = ceiling_s(r);
-    job.keep = true;
-    TRY(measure(r, &job, &x, e));
-    if (!r->stopped) *out = rate_of(&x, *c->unit != '\0');
-    return ERR_OK;
-}
-
-/* How fast an array of a footprint is read now that stays in the caches, by the code that reads its cache best. */
-static enum err_code again_hot(struct run *r, double footprint_bytes, double *out, struct err *e)
-{
-    const struct run_ceiling *c = hot_ceiling(r, footprint_bytes);
-    *out = (double)NAN;
-    if (!c || !c->shape.n) return ERR_OK;
-    struct run_ceiling same = *c;
-    same.shape.arg[0].value = (int64_t)fmax(1, footprint_bytes / 4);
-    return again(r, &same, false, out, e);
-}
-
-/* The ceilings now: of memory where cold, else of the caches that hold a footprint, NAN: not known. */
-static enum err_code around(struct run *r, const char *unit, bool cold, double footprint_bytes,
-                            struct result_ceilings *out, struct err *e)
-{
-    const struct run_ceilings *c = &r->ceilings;
-    const double nan = (double)NAN;
-    *out = (struct result_ceilings){nan, nan, nan, nan};
-    TRY(try_again(r, unit, cold, e));
-    for (size_t i = 0; i < c->peaks_n; i++)
-        if (strcmp(c->peak[i].unit, unit) == 0) TRY(again(r, &c->peak[i], false, &out->peak_flops_per_s, e));
-    if (!cold) return again_hot(r, footprint_bytes, &out->read_bytes_per_s, e);
-    TRY(again(r, &c->read, true, &out->read_bytes_per_s, e));
-    /* what writes was measured once: it is taken to have changed as reading has */
-    out->moved_bytes_per_s = c->moved.per_s * (out->read_bytes_per_s / c->read.per_s);
-    return ERR_OK;
-}
-
-static bool has_gather(const struct run *r)
-{
-    size_t i = 0;
-    while (i < r->device.kernels_n && strcmp(r->device.kernels[i].ceiling, "gather") != 0) i++;
-    return i < r->device.kernels_n;
-}
-
-/* How fast pieces are read now that are as large as those of a cold result. */
-static enum err_code around_gather(struct run *r, double piece_bytes, double *out, struct err *e)
-{
-    struct run_ceiling *c;
-    *out = (double)NAN;
-    TRY(measure_gather(r, piece_bytes, &c, e));
-    return c ? again(r, c, true, out, e) : ERR_OK;
-}
-
 /* -- jobs -- */
 
 enum err_code run_refuses(struct run *r, const struct plan_job *job, bool cold, const char **why, struct err *e)
 {
     const double patience_s = r->set.patience_s;
-    struct wire_job q = job_of(r, job->kernel->name, job->variant->name, job->dtype, &job->shape, cold);
+    struct wire_job q = run_job_of(r, job->kernel->name, job->variant->name, job->dtype, &job->shape, cold);
     struct result x = {.outcome = RESULT_MEASURED};
     q.deadline_s = 1e-3;
     r->set.patience_s = 0.3;
-    const enum err_code code = measure(r, &q, &x, e);
+    const enum err_code code = run_measure(r, &q, &x, e);
     r->set.patience_s = patience_s;
     *why = code == ERR_OK && !r->stopped && x.outcome == RESULT_REFUSED ? x.reason : NULL;
     return code;
@@ -510,40 +212,62 @@ enum err_code run_refuses(struct run *r, const struct plan_job *job, bool cold, 
 static enum err_code measure_again(struct run *r, const struct wire_job *job, struct result *out, struct err *e)
 {
     struct result second;
-    TRY(measure(r, job, &second, e));
+    TRY(run_measure(r, job, &second, e));
     if (r->stopped) return ERR_OK;
     return result_join(r->arena, &second, out, e);
 }
 
-enum err_code run_job(struct run *r, const struct plan_job *job, bool cold, struct result *out, struct err *e)
+/* Whether the memory around a cold result is said to be slower than what it read, which arithmetic does not bind. */
+static bool is_above_memory(const struct result *r)
+{
+    const double memory_s = result_bound_s(r, 0, r->read_bytes, r->read_bytes + r->written_bytes);
+    const double compute_s = result_bound_s(r, r->flops, 0, 0);
+    return r->outcome == RESULT_ABOVE && r->cold && memory_s > r->summary.median_s && !(compute_s >= memory_s);
+}
+
+/* A job between two measurements of its ceilings. r->stopped: there is no result. */
+static enum err_code measure_between(struct run *r, const struct plan_job *job, const struct wire_job *q,
+                                     struct result *out, struct err *e)
 {
     struct result_ceilings before, after;
-    struct wire_job q = job_of(r, job->kernel->name, job->variant->name, job->dtype, &job->shape, cold);
-    r->begun = true;
-    if (!cold) q.deadline_s /= 2;
-    TRY(around(r, job->variant->unit, cold, r->last == job ? r->last_bytes : (double)NAN, &before, e));
-    if (!r->stopped) TRY(measure(r, &q, out, e));
+    const bool cold = q->cold;
+    TRY(run_around(r, job->variant->unit, cold, r->last == job ? r->last_bytes : (double)NAN, &before, e));
+    if (!r->stopped) TRY(run_measure(r, q, out, e));
     if (r->stopped) return ERR_OK;
     out->row_kind = job->kernel->row_kind;
     out->ceiling = job->kernel->ceiling;
     out->before = before;
     r->last = job;
     r->last_bytes = out->footprint_bytes;
-    if (out->outcome == RESULT_MEASURED) {
-        TRY(around(r, job->variant->unit, cold, out->footprint_bytes, &after, e));
-        if (r->stopped) return ERR_OK;
-        if (!has_gather(r)) out->piece_bytes = (double)NAN; /* pieces that no ceiling of this device tells apart */
-        if (cold && out->piece_bytes > 0) TRY(around_gather(r, out->piece_bytes, &after.gather_bytes_per_s, e));
-        if (r->stopped) return ERR_OK;
-        out->after = after;
-        if (!cold) TRY(measure_again(r, &q, out, e));
-        if (r->stopped) return ERR_OK;
-        if (!cold) result_floor(out, run_hot_rate(r, out->footprint_bytes));
-        TRY(result_judge(r->arena, out, e));
+    if (out->outcome != RESULT_MEASURED) return ERR_OK;
+    TRY(run_around(r, job->variant->unit, cold, out->footprint_bytes, &after, e));
+    if (r->stopped) return ERR_OK;
+    if (!run_has_gather(r)) out->piece_bytes = (double)NAN; /* pieces that no ceiling of this device tells apart */
+    if (cold && out->piece_bytes > 0) TRY(run_around_gather(r, out->piece_bytes, &after.gather_bytes_per_s, e));
+    if (r->stopped) return ERR_OK;
+    out->after = after;
+    if (!cold) TRY(measure_again(r, q, out, e));
+    if (r->stopped) return ERR_OK;
+    if (!cold) result_floor(out, run_hot_rate(r, out->footprint_bytes));
+    return result_judge(r->arena, out, e);
+}
+
+enum err_code run_job(struct run *r, const struct plan_job *job, bool cold, struct result *out, struct err *e)
+{
+    struct wire_job q = run_job_of(r, job->kernel->name, job->variant->name, job->dtype, &job->shape, cold);
+    bool chosen = false;
+    r->begun = true;
+    if (!cold) q.deadline_s /= 2;
+    TRY(measure_between(r, job, &q, out, e));
+    if (!r->stopped && is_above_memory(out)) TRY(run_choose_again(r, &chosen, e));
+    if (chosen) {
+        run_keep(r, out); /* no number of it stays */
+        TRY(measure_between(r, job, &q, out, e));
     }
+    if (r->stopped) return ERR_OK;
     const bool right = out->outcome == RESULT_MEASURED || out->outcome == RESULT_NOISY || out->outcome == RESULT_ABOVE;
     if (r->set.dram_bytes && right) TRY(count(r, &q, out, e));
     if (r->stopped) return ERR_OK;
-    keep(r, out);
+    run_keep(r, out);
     return ERR_OK;
 }

@@ -70,6 +70,7 @@ struct run {
     size_t failed_n, garbage_n; /* codes of ceilings that crashed, hung, answered no answer or a wrong one; no answer */
     const char *failed;         /* the first of them and why; NULL: none */
     bool begun;                 /* a job */
+    int choices;                /* of codes that read and move memory, after the first */
     bool stopped;               /* a held signal arrived, or set.until_s came: then it is late too */
     bool late;
     session_progress *progress;
@@ -95,8 +96,9 @@ enum err_code run_refuses(struct run *r, const struct plan_job *job, bool cold, 
 
 /* run_job -- measure one job between two measurements of its ceilings, a hot one twice with those of its caches in
  * between (before it too where its footprint is known: behind its cold result), judge it, have bytes of memory counted
- * where that is set and the result is right, and store it. A worker that crashed or hung is replaced for the next.
- * r->stopped: there is no result. Errors: ERR_NOMEM. */
+ * where that is set and the result is right, and store it. A cold one above what memory is said to do is stored as
+ * that, and measured once more after the codes that read memory were chosen anew. A worker that crashed or hung is
+ * replaced for the next. r->stopped: there is no result. Errors: ERR_NOMEM. */
 enum err_code run_job(struct run *r, const struct plan_job *job, bool cold, struct result *out, struct err *e);
 
 /* run_close -- end the worker. */

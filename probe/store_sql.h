@@ -1,4 +1,4 @@
-/* store_sql -- SQLite as the store uses it; for store.c, store_read.c. */
+/* store_sql -- SQLite as the store uses it; for store.c, store_add.c, store_read.c. */
 #ifndef RIDGE_PROBE_STORE_SQL_H
 #define RIDGE_PROBE_STORE_SQL_H
 
@@ -27,7 +27,10 @@ enum err_code store_run(struct store *s, const char *sql, struct err *e);
 /* store_prepare -- one statement; sqlite3_finalize it. */
 enum err_code store_prepare(struct store *s, const char *sql, sqlite3_stmt **out, struct err *e);
 
-/* Columns of a result, in the order of the tables of store.c and store_read.c. */
+/* store_roll_back -- end the transaction that failed, if code says so; returns code. */
+enum err_code store_roll_back(struct store *s, enum err_code code);
+
+/* Columns of a result, in the order of the tables of store_add.c and store_read.c. */
 #define STORE_RESULT_COLUMNS                                                                                           \
     "origin, made, kernel, variant, dtype, unit, row_kind, cold, shape, outcome, reason, stop, seed, calls, copies, "  \
     "checked, error_frac, tolerance_frac, flops, vector_flops, read_bytes, written_bytes, footprint_bytes, "           \

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calc/base/json.h"
 #include "calc/base/units.h"
 #include "calc/cli/commands.h"
 #include "calc/cli/probe_cells.h"
+#include "calc/cli/probe_known.h"
 #include "calc/cli/probe_verbs.h"
 #include "calc/cli/this_cpu.h"
 #include "calc/fit/rows_cells.h"
@@ -259,76 +259,6 @@ static enum err_code import_ceiling(struct arena *a, const struct rows_cells *c,
     return import_cells(a, c, h, NULL, r, e);
 }
 
-/* -- what is there already -- */
-
-static int by_time(const void *x, const void *y)
-{
-    const double a = (*(const struct result *const *)x)->summary.median_s;
-    const double b = (*(const struct result *const *)y)->summary.median_s;
-    return (a > b) - (a < b);
-}
-
-/* The same cells, in whatever order their files have them. */
-static bool same_cells(struct arena *a, const char *x, const char *y)
-{
-    struct json in_x, in_y, v, w;
-    const char *key, *text, *other;
-    if (strcmp(x, y) == 0) return true;
-    if (json_parse(a, "cells", x, strlen(x), &in_x, NULL) != ERR_OK ||
-        json_parse(a, "cells", y, strlen(y), &in_y, NULL) != ERR_OK || json_len(&in_x) != json_len(&in_y))
-        return false;
-    for (size_t i = 0; json_at(&in_x, i, &key, &v); i++)
-        if (!json_has(&in_y, key) || json_str(&v, &text, NULL) != ERR_OK || !json_get(&in_y, key, &w) ||
-            json_str(&w, &other, NULL) != ERR_OK || strcmp(text, other) != 0)
-            return false;
-    return true;
-}
-
-/* dated: y says when it was made. */
-static bool same_row(struct arena *a, const struct result *x, const struct result *y, bool dated)
-{
-    if (x->shape.n != y->shape.n || strcmp(x->row_kind, y->row_kind) != 0 || strcmp(x->dtype, y->dtype) != 0 ||
-        strcmp(x->origin.device, y->origin.device) != 0 || (dated && strcmp(x->made, y->made) != 0))
-        return false;
-    for (size_t i = 0; i < x->shape.n; i++)
-        if (strcmp(x->shape.arg[i].name, y->shape.arg[i].name) != 0 || x->shape.arg[i].value != y->shape.arg[i].value)
-            return false;
-    return same_cells(a, x->cells, y->cells);
-}
-
-/* Imported results, by time. */
-struct known {
-    const struct result **v;
-    size_t n;
-};
-
-static enum err_code read_known(struct arena *a, struct store *s, struct known *out, struct err *e)
-{
-    const struct store_filter f = {.outcome = result_outcome_name(RESULT_IMPORTED)};
-    struct result *r;
-    TRY(store_read(a, s, &f, &r, &out->n, e));
-    out->v = arena_array(a, out->n + 1, sizeof *out->v);
-    if (!out->v) return err_nomem(e);
-    for (size_t i = 0; i < out->n; i++) out->v[i] = &r[i];
-    qsort(out->v, out->n, sizeof *out->v, by_time);
-    return ERR_OK;
-}
-
-static bool is_known(struct arena *a, const struct known *known, const struct result *r, bool dated)
-{
-    size_t lo = 0, hi = known->n;
-    while (lo < hi) {
-        const size_t mid = lo + (hi - lo) / 2;
-        if (known->v[mid]->summary.median_s < r->summary.median_s)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    for (; lo < known->n && !(known->v[lo]->summary.median_s > r->summary.median_s); lo++)
-        if (same_row(a, known->v[lo], r, dated)) return true;
-    return false;
-}
-
 /* -- files -- */
 
 struct imported {
@@ -340,7 +270,7 @@ struct imported {
 /* Results of one file, as they are read. */
 struct reading {
     const struct result *like;
-    struct known known;
+    struct probe_known known;
     struct result *v;
     size_t n, room, rows_n; /* rows_n: rows with a number that were met */
 };
@@ -352,7 +282,7 @@ static enum err_code take_row(struct arena *a, const struct rows_cells *c, const
     *r = *in->like;
     TRY(row ? import_row(a, c, h, row, r, e) : import_ceiling(a, c, h, r, e));
     const char *says = cell_at(c, h->device);
-    const bool again = is_known(a, &in->known, r, *cell_at(c, h->made) != '\0');
+    const bool again = probe_known_has(a, &in->known, r, *cell_at(c, h->made) != '\0');
     if (row) {
         sum->renamed += *says && strcmp(says, r->origin.device) != 0;
         sum->again += again;
@@ -394,7 +324,7 @@ static enum err_code import_file(struct arena *a, const char *path, const struct
     if (!c || !h) return err_nomem(e);
     TRY(count_rows(a, path, &in.room, e));
     TRY(rows_read_file(a, path, &ALL, &rows, e)); /* all checks; it keeps every row that has a number */
-    TRY(read_known(a, s, &in.known, e));
+    TRY(probe_known_read(a, s, &in.known, e));
     TRY(rows_cells_open(a, path, c, e));
     TRY(rows_cells_next(c, &more, e));
     read_header(c, h);

@@ -9,8 +9,14 @@
 
 typedef enum err_code probe_verb(struct arena *a, const struct option_values *v, const char *command, struct err *e);
 
+/* probe_list.c */
+probe_verb probe_list;
+
 /* probe_measure.c */
-probe_verb probe_list, probe_run, probe_ceilings;
+probe_verb probe_run;
+
+/* probe_ceilings.c */
+probe_verb probe_ceilings;
 
 /* probe_kept.c */
 probe_verb probe_history, probe_show;

@@ -135,11 +135,15 @@ static bool is_noisy(const char *kernel, int64_t *measured)
 struct done {
     int64_t measured;        /* of the kernel that RIDGE_FAKE_NOISY names */
     int64_t peaks, readings; /* ceilings, again */
+    int64_t tardy;           /* of the kernel that RIDGE_FAKE_TARDY names */
 };
 
-/* Of a ceiling that is measured again how much slower it has become, of anything else 1. */
+/* Of a ceiling that is measured again how much slower it has become, of the first so many results of the kernel that
+ * RIDGE_FAKE_TARDY names 2, of anything else 1. */
 static double drift(const struct wire_job *job, struct done *done)
 {
+    const long tardy = told("RIDGE_FAKE_TARDY", job->kernel);
+    if (tardy > 0) return done->tardy++ < tardy ? 2 : 1;
     if (!job->keep || !getenv("RIDGE_FAKE_DRIFT")) return 1;
     int64_t *n = strcmp(job->kernel, "peak") == 0 ? &done->peaks : &done->readings;
     return (*n)++ % 2 ? 1.06 : 1;
