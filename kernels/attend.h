@@ -20,6 +20,7 @@ enum {
     ATTEND_AHEAD = 2048,   /* bytes of each of them that are fetched before they are read; not a unit */
     ATTEND_USUAL = 128,    /* width of a head for which loops are written out */
     ATTEND_FOLLOWED = 256, /* bytes of rows whose lines the processor fetches by itself; not a unit */
+    ATTEND_MANY = 64,      /* tokens of a turn where many heads are taken together */
     ATTEND_FEW = 8         /* heads up to which keys are read row by row: they come from memory, not from a cache */
 };
 
@@ -44,6 +45,7 @@ struct attend_pages {
 /* Some query heads that share keys, and what they have summed. */
 struct attend {
     bool bf16;
+    bool many; /* in the way of kernels/attend_many.h; only where attend_takes_many says so */
     size_t heads, dim, value_dim;
     float scale;
     size_t room;      /* heads, where they are several a multiple of ATTEND_LANES: empty ones have queries of 0 */
@@ -52,8 +54,9 @@ struct attend {
     float *weights;   /* the same */
     uint16_t *halves; /* the same in bf16, [room / lanes][chunk / 2][lanes][2] */
     float *most;      /* [room]: the largest score so far, or a little less */
-    float *sum;       /* [room / lanes][16 / lanes][lanes] of their exponentials, parts of a sum each */
-    float *out;       /* [room][attend_wide(value_dim)] not yet divided by the sum */
+    float *sum; /* [room / lanes][16 / lanes][lanes] of their exponentials, parts of a sum each; many: [lanes][16 /
+                   lanes] */
+    float *out; /* [room][attend_wide(value_dim)] not yet divided by the sum */
 };
 
 static inline size_t attend_wide(size_t dim) { return (dim + 31) / 32 * 32; }
@@ -67,7 +70,7 @@ static inline size_t attend_room(size_t heads)
 static inline size_t attend_scratch(size_t heads, size_t dim, size_t value_dim)
 {
     const size_t room = attend_room(heads);
-    return room * (attend_wide(dim) + 2 * (size_t)ATTEND_TURN + attend_wide(value_dim)) + (room + 15) / 16 * 16 +
+    return room * (attend_wide(dim) + 2 * (size_t)ATTEND_MANY + attend_wide(value_dim)) + (room + 15) / 16 * 16 +
            (room + ATTEND_LANES - 1) / ATTEND_LANES * 16;
 }
 
@@ -78,9 +81,9 @@ static inline void attend_open(struct attend *a, float *scratch)
     a->queries = scratch;
     a->out = scratch + a->room * attend_wide(a->dim);
     a->scores = a->out + a->room * attend_wide(a->value_dim);
-    a->weights = a->scores + a->room * ATTEND_TURN;
+    a->weights = a->scores + a->room * ATTEND_MANY;
     a->halves = (uint16_t *)(void *)a->weights;
-    a->sum = a->weights + a->room * ATTEND_TURN;
+    a->sum = a->weights + a->room * ATTEND_MANY;
     a->most = a->sum + (a->room + ATTEND_LANES - 1) / ATTEND_LANES * 16;
 }
 
@@ -100,7 +103,15 @@ struct attend_code {
     attend_run_read *run;
     attend_pages_read *pages; /* NULL: this set reads them one by one */
     attend_finish *finish;
+    bool many; /* it takes many heads at a time */
 };
+
+/* attend_takes_many -- whether a set's code has these heads and sizes in the way of kernels/attend_many.h, which is
+ * for keys that follow one another in long runs. */
+static inline bool attend_takes_many(const struct attend_code *code, const struct attend *a)
+{
+    return code->many && a->heads > ATTEND_LANES && a->dim % 8 == 0 && a->value_dim % 64 == 0;
+}
 
 extern const struct attend_code attend_portable;
 #if defined(__x86_64__)

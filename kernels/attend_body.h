@@ -82,18 +82,25 @@ LANES_OP V LANES(high)(V x, V y)
 #define IN_REGISTER(x) (void)(x)
 #endif
 
+/* Where element d of the query of a head stands: of many heads eights of four stand together. */
+LANES_OP size_t LANES(query_at)(const struct attend *a, size_t h, size_t d, size_t wide)
+{
+    return a->many ? h / 4 * 4 * wide + d / 8 * 32 + h % 4 * 8 + d % 8 : h * wide + d;
+}
+
 LANES_TARGET static void LANES(start)(const struct attend *a, const void *q)
 {
     const size_t wide = attend_wide(a->dim), value_wide = attend_wide(a->value_dim);
     for (size_t h = 0; h < a->room; h++) {
         const size_t dim = h < a->heads ? a->dim : 0;
         for (size_t d = 0; d < wide; d++) {
+            const size_t at = LANES(query_at)(a, h, d, wide);
 #if LANES_PAIRS
-            ((uint16_t *)a->queries)[h * wide + d] = d < dim ? ((const uint16_t *)q)[h * dim + d] : 0;
+            ((uint16_t *)a->queries)[at] = d < dim ? ((const uint16_t *)q)[h * dim + d] : 0;
 #else
-            ((float *)a->queries)[h * wide + d] = d >= dim  ? 0
-                                                  : a->bf16 ? kern_bf16_to(((const uint16_t *)q)[h * dim + d])
-                                                            : ((const float *)q)[h * dim + d];
+            ((float *)a->queries)[at] = d >= dim  ? 0
+                                        : a->bf16 ? kern_bf16_to(((const uint16_t *)q)[h * dim + d])
+                                                  : ((const float *)q)[h * dim + d];
 #endif
         }
         a->most[h] = -3e38F;
@@ -203,17 +210,18 @@ LANES_OP void LANES(score_turn)(const struct attend *a, const char *k, const cha
 /* -- scores to weights -- */
 
 /* Scores are far above those so far: the new maximum of hn heads, and what it makes of what they have summed. */
-LANES_OP void LANES(raise)(const struct attend *a, size_t head, size_t hn, V most)
+LANES_OP void LANES(raise)(const struct attend *a, size_t head, size_t hn, bool many, V most)
 {
-    const size_t wide = attend_wide(a->value_dim);
+    const size_t wide = attend_wide(a->value_dim), apart = many ? 1 : hn, first = many ? 4 : 1; /* lanes of a head */
     float lane[16], *sum = a->sum + head / hn * 16;
     LANES(store)(lane, most);
     for (size_t i = 0; i < hn; i++) {
         float found = a->most[head + i], *out = a->out + (head + i) * wide;
-        for (size_t j = i; j < 16; j += hn) found = lane[j] > found ? lane[j] : found;
+        for (size_t j = 0; j < 16 / hn; j++)
+            found = lane[i * first + j * apart] > found ? lane[i * first + j * apart] : found;
         const float shrink = expf(a->most[head + i] - found);
         a->most[head + i] = found;
-        for (size_t j = i; j < 16; j += hn) sum[j] *= shrink;
+        for (size_t j = 0; j < 16 / hn; j++) sum[i * first + j * apart] *= shrink;
         for (size_t d = 0; d < wide; d += 16)
             LANES(store)(out + d, LANES(mul)(LANES(load)(out + d), LANES(set)(shrink)));
     }
@@ -229,7 +237,7 @@ LANES_OP void LANES(soften)(const struct attend *a, size_t head, size_t places, 
     V found = LANES(load)(s), least = hn == 1 ? LANES(set)(*most) : LANES(load_4)(most);
     for (size_t t = 16; t < n; t += 16) found = LANES(max)(found, LANES(load)(s + t));
     if (LANES(above)(found, LANES(add)(least, LANES(set)(ATTEND_SLACK)))) {
-        LANES(raise)(a, head, hn, found);
+        LANES(raise)(a, head, hn, false, found);
         least = hn == 1 ? LANES(set)(*most) : LANES(load_4)(most);
     }
     V sum = LANES(load)(sums);
@@ -348,7 +356,7 @@ LANES_OP void LANES(value_turn)(const struct attend *a, const char *v, const cha
     const size_t most = LANES_WIDE != 16 ? (hn == 1 ? 4 : 1) : hn == 1 ? 8 : 4, least = LANES_PAIRS ? 2 : 1;
     size_t d = 0;
     later = head == 0 ? later : NULL;
-    if (LANES_SET == LANES_DOT && hn == 4 && known) { /* two heads at a time: to the end of each row */
+    if (LANES_WIDE == 16 && hn == 4 && known) { /* two heads at a time: to the end of each row */
         LANES(value_tile)(a, v, later, dim / 2, step, n, place, head, hn, 0, 2, 8, dim, bf16);
         LANES(value_tile)
         (a, v, later ? later + LANES(rows) * step / 2 : NULL, dim / 2, step, n, place, head + 2, hn, 0, 2, 8, dim,
@@ -435,6 +443,10 @@ LANES_OP void LANES(run_of_one)(const struct attend *from, const struct attend_r
 #include "kernels/attend_aside.h"
 #endif
 
+#if LANES_SET == LANES_DOT
+#include "kernels/attend_many.h"
+#endif
+
 /* -- turn after turn -- */
 
 /* A turn: its scores, its weights, its values. */
@@ -476,6 +488,12 @@ LANES_TARGET static void LANES(run)(const struct attend *a, const struct attend_
 {
     const bool usual = LANES_SET != LANES_PORTABLE && a->dim == ATTEND_USUAL && a->value_dim == ATTEND_USUAL;
     const bool bf16 = LANES_PAIRS || a->bf16, one = a->room == 1, fetches = r->ahead > 0;
+#if LANES_SET == LANES_DOT
+    if (a->many) {
+        LANES(run_many)(a, r);
+        return;
+    }
+#endif
 #if LANES_WIDE == 16
     if (usual && one && !fetches) {
         if (bf16)
@@ -490,7 +508,7 @@ LANES_TARGET static void LANES(run)(const struct attend *a, const struct attend_
     else if (usual && bf16 && !one)
         LANES(run_of)(a, r, ATTEND_LANES, ATTEND_USUAL, ATTEND_USUAL, true, true, true);
     else if (usual && !one)
-        LANES(run_of)(a, r, ATTEND_LANES, ATTEND_USUAL, ATTEND_USUAL, false, true, true);
+        LANES(run_of)(a, r, ATTEND_LANES, ATTEND_USUAL, ATTEND_USUAL, false, true, fetches);
     else if (one)
         LANES(run_of)(a, r, 1, a->dim, a->value_dim, bf16, false, true);
     else
@@ -526,7 +544,8 @@ LANES_TARGET static void LANES(finish)(const struct attend *a, void *out)
     const size_t wide = attend_wide(a->value_dim), lanes = a->room == 1 ? 1 : ATTEND_LANES;
     for (size_t h = 0; h < a->heads; h++) {
         float sum = 0;
-        for (size_t i = h % lanes; i < 16; i += lanes) sum += a->sum[h / lanes * 16 + i];
+        for (size_t i = 0; i < 16 / lanes; i++)
+            sum += a->sum[h / lanes * 16 + (a->many ? h % lanes * 4 + i : h % lanes + i * lanes)];
         for (size_t d = 0; d < a->value_dim; d += 32) {
             float whole[32], order[32];
             for (size_t j = 0; j < 32; j += 16)
@@ -541,15 +560,15 @@ LANES_TARGET static void LANES(finish)(const struct attend *a, void *out)
 }
 
 #if LANES_SET == LANES_PORTABLE
-const struct attend_code attend_portable = {start_portable, run_portable, NULL, finish_portable};
+const struct attend_code attend_portable = {start_portable, run_portable, NULL, finish_portable, false};
 #elif LANES_SET == LANES_AVX2
-const struct attend_code attend_avx2 = {start_avx2, run_avx2, NULL, finish_avx2};
+const struct attend_code attend_avx2 = {start_avx2, run_avx2, NULL, finish_avx2, false};
 #elif LANES_SET == LANES_AVX512
-const struct attend_code attend_avx512 = {start_avx512, run_avx512, pages_avx512, finish_avx512};
+const struct attend_code attend_avx512 = {start_avx512, run_avx512, pages_avx512, finish_avx512, false};
 #elif LANES_SET == LANES_NEON
-const struct attend_code attend_neon = {start_neon, run_neon, NULL, finish_neon};
+const struct attend_code attend_neon = {start_neon, run_neon, NULL, finish_neon, false};
 #elif LANES_SET == LANES_BFDOT
-const struct attend_code attend_bfdot = {start_bfdot, run_bfdot, NULL, finish_bfdot};
+const struct attend_code attend_bfdot = {start_bfdot, run_bfdot, NULL, finish_bfdot, false};
 #else
-const struct attend_code attend_dot = {start_dot, run_dot, pages_dot, finish_dot};
+const struct attend_code attend_dot = {start_dot, run_dot, pages_dot, finish_dot, true};
 #endif

@@ -240,11 +240,13 @@ static void read_block(const struct walk *w, const struct block *b, const struct
 }
 
 /* Tokens ahead that are fetched. Rows in one piece are left to the processor, but for long ones that several heads
- * read; of pages, which lie in no order, it fetches only the rest of what it has begun to read. */
-static size_t ahead_of(const struct kern_shape *s, size_t row, size_t heads)
+ * read and that are not read to their end in one go, as wide sets do those of the usual width; of pages, which lie in
+ * no order, it fetches only the rest of what it has begun to read. */
+static size_t ahead_of(const struct kern_shape *s, size_t row, size_t heads, bool wide)
 {
     const size_t page = page_of(s);
     if (page < at(s, LEN)) return page < 2 * ATTEND_TURN ? page : 2 * ATTEND_TURN;
+    if (wide && at(s, DIM) == ATTEND_USUAL) return 0;
     return row > ATTEND_FOLLOWED && heads > 1 ? ATTEND_TURN : 0;
 }
 
@@ -254,16 +256,17 @@ static void attend_all(const struct kern_call *c, const struct attend_code *code
     const size_t page = page_of(s), row = at(s, DIM) * (in_bf16(s) ? 2 : 4), heads = at(s, HEADS) / at(s, KV_HEADS);
     const bool paged = page < at(s, LEN) && page % (ATTEND_TURN / ATTEND_TURNS) == 0;
     const bool aside = paged && code->pages && at(s, DIM) == ATTEND_USUAL;
-    const struct walk w = {.c = c,
-                           .code = code,
-                           .shape = {.bf16 = in_bf16(s),
-                                     .heads = heads,
-                                     .dim = at(s, DIM),
-                                     .value_dim = at(s, DIM),
-                                     .scale = 1 / sqrtf((float)s->v[DIM])},
-                           .step = row,
-                           .pages = aside ? ATTEND_TURNS : 1,
-                           .ahead = ahead_of(s, row, heads)};
+    struct walk w = {.c = c,
+                     .code = code,
+                     .shape = {.bf16 = in_bf16(s),
+                               .heads = heads,
+                               .dim = at(s, DIM),
+                               .value_dim = at(s, DIM),
+                               .scale = 1 / sqrtf((float)s->v[DIM])},
+                     .step = row,
+                     .pages = aside ? ATTEND_TURNS : 1,
+                     .ahead = ahead_of(s, row, heads, code->pages != NULL)};
+    w.shape.many = page >= at(s, LEN) && attend_takes_many(code, &w.shape);
     struct block b[2];
     bool more = block_at(&w, 0, first_of(s), &b[0]);
     for (size_t i = 0; more; i++) {

@@ -147,6 +147,7 @@ static void attend_all(const struct kern_call *c, const struct attend_code *code
                        .value_dim = at(s, RANK),
                        .scale = 1 / sqrtf((float)row_of(s))};
     struct attend_run r;
+    a.many = attend_takes_many(code, &a);
     attend_open(&a, c->buffer[SCRATCH]);
     for (size_t b = 0; b < at(s, BATCH); b++) {
         code->start(&a, (const char *)c->buffer[Q] + b * a.heads * a.dim * element);
