@@ -286,6 +286,13 @@ static void walk_decoder(struct counted *c, const struct sizes *s, int64_t sourc
     product(c, 1, s->width, s->vocab);
 }
 
+static double number(const struct sym *e)
+{
+    double v = 0;
+    assert_true(sym_constant(e, &v));
+    return v;
+}
+
 /* Sums over the operators of a pass of one sequence; matrices are those of products. */
 static struct counted sum_pass(struct arena *a, const struct model *m, const struct cost_pass *shape, int64_t source,
                                int64_t tokens, int64_t context)
@@ -304,19 +311,13 @@ static struct counted sum_pass(struct arena *a, const struct model *m, const str
     assert_int_equal(cost_build(a, c, &y, m, &PLAIN, &pass, 1, &ops, &e), ERR_OK);
     assert_int_equal(cost_bind(c, &y, m, 1, &ops, &e), ERR_OK);
     for (size_t i = 0; i < ops.n; i++) {
-        double flops, kv, elems;
-        assert_true(sym_constant(ops.op[i].flops, &flops) && sym_constant(ops.op[i].kv_bytes, &kv));
-        r.flops += (double)ops.op[i].count * flops;
-        r.kv += (double)ops.op[i].count * kv / 2; /* bytes of an element */
-        if (ops.op[i].kind != OP_LINEAR && ops.op[i].kind != OP_LM_HEAD) continue;
-        if (!(flops > 0)) continue;
-        assert_true(sym_constant(ops.op[i].tensor[0].elems, &elems));
-        for (size_t t = 1; t < ops.op[i].tensors_n; t++) { /* stacked matrices; a vector is a bias */
-            double more;
-            assert_true(sym_constant(ops.op[i].tensor[t].elems, &more));
-            if (ops.op[i].tensor[t].class != WEIGHT_OTHER) elems += more;
-        }
-        r.weights += (double)ops.op[i].count * elems;
+        const struct cost_op *op = &ops.op[i];
+        const double flops = number(op->flops), times = (double)op->count;
+        r.flops += times * flops;
+        r.kv += times * number(op->kv_bytes) / 2; /* bytes of an element */
+        if ((op->kind != OP_LINEAR && op->kind != OP_LM_HEAD) || !(flops > 0)) continue;
+        for (size_t t = 0; t < op->tensors_n; t++) /* stacked matrices; a vector behind them is a bias */
+            if (t == 0 || op->tensor[t].class != WEIGHT_OTHER) r.weights += times * number(op->tensor[t].elems);
     }
     return r;
 }
@@ -357,13 +358,6 @@ static void test_operators(void **state)
 }
 
 /* ---- what is easily got wrong ---- */
-
-static double number(const struct sym *e)
-{
-    double v = 0;
-    assert_true(sym_constant(e, &v));
-    return v;
-}
 
 /* What one operator does, once: X = 41 places or tokens, B = 3 requests; two bytes an element throughout. */
 struct each {
