@@ -172,6 +172,36 @@ static const struct subject SUBJECTS[] = {
      0,
      0,
      32 * 8 * (256 * 512 + 256 + 1)},
+    {"openai-gpt", /* published: 116534784 */
+     "{\"model_type\":\"openai-gpt\",\"architectures\":[\"OpenAIGPTLMHeadModel\"],\"n_embd\":768,\"n_layer\":12,"
+     "\"n_head\":12,\"n_positions\":512,\"n_ctx\":512,\"vocab_size\":40478}",
+     {EACH("tokens_embed", 40478, 768, 1), EACH("positions_embed", 512, 768, 1), EACH("c_attn", 3 * 768, 768 + 1, 12),
+      EACH("attn.c_proj", 768, 768 + 1, 12), EACH("c_fc", 3072, 768 + 1, 12), EACH("mlp.c_proj", 768, 3072 + 1, 12),
+      NORMS(4, 768, 12)},
+     12 * 2 * 768,
+     0,
+     0,
+     0},
+    {"ctrl",
+     "{\"model_type\":\"ctrl\",\"architectures\":[\"CTRLLMHeadModel\"],\"n_embd\":1280,\"n_layer\":48,\"n_head\":16,"
+     "\"dff\":8192,\"n_positions\":50000,\"vocab_size\":246534}",
+     {EACH("w", 246534, 1280, 1), EACH("layernorm", 2, 1280, 1), EACH("lm_head.bias", 1, 246534, 1),
+      EACH("Wq, Wk, Wv, dense", 4 * 1280, 1280 + 1, 48), EACH("ffn.0", 8192, 1280 + 1, 48),
+      EACH("ffn.2", 1280, 8192 + 1, 48), NORMS(4, 1280, 48)},
+     48 * 2 * 1280,
+     0,
+     0,
+     0},
+    {"llava-onevision-qwen2, of one part", /* the tower and what joins it are not counted */
+     "{\"model_type\":\"llava\",\"architectures\":[\"LlavaQwenForCausalLM\"],\"hidden_size\":44,"
+     "\"num_hidden_layers\":5,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"intermediate_size\":37,"
+     "\"vocab_size\":101,\"mm_vision_tower\":\"google/siglip-so400m-patch14-384\"}",
+     {ENDS(101, 44), HEAD(101, 44), QKVO(44, 22, 44, 5), EACH("q, k, v bias", 1, 88, 5), GATED(44, 37, 5),
+      NORMS(2, 44, 5)},
+     5 * 44,
+     0,
+     0,
+     0},
 };
 
 static void test_tensors(void **state)

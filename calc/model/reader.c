@@ -110,6 +110,17 @@ static enum err_code find_version(struct reader *r)
                    text_clean(text, sizeof text, said, strlen(said)), r->alias->name, known);
 }
 
+/* A model around a decoder in a file of one part: its class says which decoder's keys those are; NULL it does not. */
+static const struct family *find_class_around(struct reader *r)
+{
+    struct json list, first;
+    const char *name;
+    if (r->text.obj != r->root->obj || !json_get(r->root, "architectures", &list) || !json_at(&list, 0, NULL, &first) ||
+        json_str(&first, &name, NULL) != ERR_OK)
+        return NULL;
+    return family_find_architecture(name);
+}
+
 static enum err_code find_by_name(struct reader *r)
 {
     TRY(reader_text_part(r->root, &r->text, r->e));
@@ -137,6 +148,7 @@ static enum err_code find_by_name(struct reader *r)
     }
     TRY(json_str(&j, &type, r->e));
     r->family = family_find(type);
+    if (!r->family && outside_find(type)) r->family = find_class_around(r);
     if (!r->family) return unknown_family(r, where, j.path, type);
     return json_get(r->root, READ_AS_KEY, &j) ? json_str(&j, &r->read_as, r->e) : ERR_OK;
 }
