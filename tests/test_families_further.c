@@ -326,6 +326,7 @@ static void test_stripes(void **state)
             const int T = PASSES[i][0], S = PASSES[i][1], H = 6;
             double pairs, keys, mean_pairs = 0, mean_keys = 0;
             count_stripes(kv_heads, T, S, &pairs, &keys);
+            assert_string_equal(m.attention, f == 0 ? "GQA, 1/2 striped" : "GQA, 2/2 striped");
             const struct cost_op *op = striped(a, c, &m, T, S, 0);
             assert_true(number(op->flops) == 2.0 * 2 * H * pairs);
             /* on the mean over positions of the pattern: exactly so where whole groups of four blocks are far */
@@ -372,6 +373,7 @@ static void test_loops(void **state)
         assert_int_equal(down, m.layers * m.loops);
         assert_int_equal(shared, m.layers * (m.loops - 1));
         assert_int_equal(norms, f == 0 ? 4 : 1);
+        assert_string_equal(m.attention, f == 0 ? "MHA, 4 times" : "GQA, 3 times");
         assert_int_equal(m.order_n, m.layers * m.loops);
         assert_int_equal(m.order[m.layers].layer, 0);
         const struct cost_layout stages = {.layout = {.tp = 1, .pp = 2}};

@@ -300,7 +300,7 @@ static enum err_code read_head(struct reader *r)
 /* What attends in a model, and what does instead. */
 struct attending {
     const struct mixer *first, *recurrent; /* NULL none; first: one with a window where there is any */
-    int64_t layers, windowed, sharing, choosing, pooled;
+    int64_t layers, windowed, sharing, choosing, pooled, striped;
 };
 
 static struct attending look_at(const struct model *m)
@@ -315,6 +315,7 @@ static struct attending look_at(const struct model *m)
         if (x->shares_kv) r.sharing += k->count;
         if (x->pool_tokens > 0) r.pooled += k->count;
         if (x->top_keys > 0) r.choosing += k->count;
+        if (x->stripe_every > 0) r.striped += k->count;
         if (x->window_tokens) r.windowed += k->count;
         if (!r.first || (x->window_tokens && !r.first->window_tokens)) r.first = x;
     }
@@ -341,6 +342,8 @@ const char *reader_attention_text(struct arena *a, const struct model *m)
     if (on.windowed && !all && text)
         text = arena_printf(a, "%s, %lld/%lld within %lld", text, (long long)on.windowed, layers,
                             (long long)x->window_tokens);
+    if (on.striped && text) text = arena_printf(a, "%s, %lld/%lld striped", text, (long long)on.striped, layers);
+    if (m->loops > 1 && text) text = arena_printf(a, "%s, %lld times", text, (long long)m->loops);
     if (on.pooled && text) text = arena_printf(a, "%s, %lld/%lld compressed", text, (long long)on.pooled, layers);
     if (on.choosing && x->kind != MIXER_LATENT && text)
         text = arena_printf(a, "%s, %lld/%lld sparse", text, (long long)on.choosing, layers);
