@@ -202,6 +202,16 @@ static const struct subject SUBJECTS[] = {
      0,
      0,
      0},
+    {"iquest loop coder", /* a gate of each head and layer for the second time, which keeps a window */
+     "{\"model_type\":\"iquestloopcoder\",\"hidden_size\":48,\"num_hidden_layers\":5,\"num_attention_heads\":6,"
+     "\"num_key_value_heads\":2,\"head_dim\":8,\"intermediate_size\":37,\"vocab_size\":101,\"loop_num\":2,"
+     "\"loop_window_size\":11}",
+     {ENDS(101, 48), HEAD(101, 48), QKVO(48, 16, 48, 5), GATED(48, 37, 5), NORMS(2, 48, 5),
+      EACH("gate_projections.weight", 6, 8, 5), EACH("gate_projections.bias", 1, 6, 5)},
+     5 * 32,
+     5 * 32,
+     0,
+     0},
 };
 
 static void test_tensors(void **state)
@@ -383,10 +393,42 @@ static void test_loops(void **state)
     }
 }
 
+/* Of 29 tokens the second time reads all of the first one's cache and the last 11 of its own. */
+static void test_first_too(void **state)
+{
+    static const struct cost_conventions PLAIN = {0};
+    const struct subject *s = &SUBJECTS[sizeof SUBJECTS / sizeof SUBJECTS[0] - 1];
+    struct arena *a = arena_open();
+    struct sym_ctx *c = sym_open(a);
+    struct err e = {.code = ERR_OK};
+    struct cost_ops ops;
+    const struct cost_symbols y = cost_symbols_make(c);
+    const struct model m = families_read(a, s);
+    const struct cost_layout l = {.layout = {.tp = 1}};
+    const struct cost_pass pass = {.name = "pass", .B = sym_int(c, 3), .T = sym_int(c, 1), .S = sym_int(c, 29)};
+    double first = 0, second = 0, again = 0, needed = 0, gates = 0;
+    (void)state;
+    assert_int_equal(cost_build_layout(a, c, &y, &m, &PLAIN, &pass, &l, &ops, &e), ERR_OK);
+    assert_int_equal(cost_bind_layout(c, &y, &m, &l, &ops, &e), ERR_OK);
+    for (size_t i = 0; i < ops.n; i++) {
+        const struct cost_op *op = &ops.op[i];
+        const double kv = (double)op->count * number(op->kv_bytes);
+        if (strcmp(op->name, "attention") == 0) *(op->kind_index == 0 ? &first : &second) += kv;
+        if (strcmp(op->name, "attention_first") == 0) again += kv;
+        if (strcmp(op->name, "attention_first") == 0) needed += number(op->kv_needed_bytes);
+        if (strcmp(op->name, "loop_gate") == 0) gates += (double)op->count * number(op->vector_flops);
+    }
+    assert_true(first == 5.0 * 3 * 29 * 32 * 2 && again == first && second == 5.0 * 3 * 11 * 32 * 2);
+    assert_true(!(needed > 0));
+    assert_true(gates == 5.0 * 3 * 6 * (2 * 8 + 4 + 3 * 8));
+    arena_close(a);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors), cmocka_unit_test(test_caches),
-                                       cmocka_unit_test(test_tower),   cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_stripes), cmocka_unit_test(test_loops)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors),  cmocka_unit_test(test_caches),
+                                       cmocka_unit_test(test_tower),    cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_stripes),  cmocka_unit_test(test_loops),
+                                       cmocka_unit_test(test_first_too)};
     return cmocka_run_group_tests_name("families_further", tests, NULL, NULL);
 }

@@ -224,6 +224,7 @@ struct family {
     const char *layers_key;     /* the number of layers, whatever other keys say; NULL none */
     const char *loops_key;      /* how often the layers run, loops_default when absent; NULL once */
     int64_t loops_default;
+    bool first_too;             /* later times attend to the first one's cache, and within loop_window_size to theirs */
     const char *bare_loops_key; /* a flag without which the final norm is behind each time; NULL it is */
     bool exit_gate;             /* behind each time: hidden numbers and a bias */
     const char *period_key;     /* what the file calls sliding_window_pattern; NULL that */

@@ -584,5 +584,17 @@ const struct family FAMILIES_DENSE[] = {
      .spelled = {"num_transformer_layers", "model_dim", "max_context_length"},
      .blocks = "attention with q and k norms, gated MLP, layer by layer of another number of heads and width",
      .exact = "total against the published count (270M)"},
+    {.name = "iquestloopcoder",
+     .types = {"iquestloopcoder"},
+     .architectures = {"IQuestLoopCoderForCausalLM"},
+     .norms = 2,
+     .loops_key = "loop_num",
+     .loops_default = 2,
+     .first_too = true,
+     .describes = {"loop_num"},
+     .blocks =
+         "attention, gated MLP; all layers twice, the second time within a window and to the first one's cache, by "
+         "gates",
+     .exact = "form counted tensor by tensor; no published total compared"},
     {0},
 };

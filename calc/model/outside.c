@@ -51,8 +51,6 @@ static const struct {
     {"blt",
      DECODER("patches of bytes, as long as the text makes them, so that the file does not say what a token costs")},
     {"grove_moe", DECODER("experts in groups, beside each group another that runs once for all of it that are chosen")},
-    {"iquestloopcoder",
-     DECODER("layers that run twice, and in the second time attend to the cache of the first beside a window")},
     {"phi4flash", DECODER("layers that share one cache and one state, with differences of two attentions")},
     {"zaya", DECODER("attention in a convolved space, routers of several layers and scaled residuals")},
     {"aya_vision", AROUND("text_config")},
