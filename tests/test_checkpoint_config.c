@@ -66,9 +66,9 @@ static void test_gguf_beside_a_config(void **state)
 static void test_what_a_gguf_must_say(void **state)
 {
     struct writer *w = *state;
-    begin(w, "rwkv7");
+    begin(w, "wavtokenizer");
     finish(w);
-    refused(w, "m.gguf", ERR_INPUT, "general.architecture \"rwkv7\" is one whose metadata ridge does not read");
+    refused(w, "m.gguf", ERR_INPUT, "general.architecture \"wavtokenizer\" is one whose metadata ridge does not read");
     refused(w, "m.gguf", ERR_INPUT, "with the model's config.json beside it");
     begin(w, "llama");
     finish(w);

@@ -172,6 +172,46 @@ static const struct subject SUBJECTS[] = {
      0,
      0,
      32 * 8 * (256 * 512 + 256 + 1)},
+    {"openai-gpt", /* published: 116534784 */
+     "{\"model_type\":\"openai-gpt\",\"architectures\":[\"OpenAIGPTLMHeadModel\"],\"n_embd\":768,\"n_layer\":12,"
+     "\"n_head\":12,\"n_positions\":512,\"n_ctx\":512,\"vocab_size\":40478}",
+     {EACH("tokens_embed", 40478, 768, 1), EACH("positions_embed", 512, 768, 1), EACH("c_attn", 3 * 768, 768 + 1, 12),
+      EACH("attn.c_proj", 768, 768 + 1, 12), EACH("c_fc", 3072, 768 + 1, 12), EACH("mlp.c_proj", 768, 3072 + 1, 12),
+      NORMS(4, 768, 12)},
+     12 * 2 * 768,
+     0,
+     0,
+     0},
+    {"ctrl",
+     "{\"model_type\":\"ctrl\",\"architectures\":[\"CTRLLMHeadModel\"],\"n_embd\":1280,\"n_layer\":48,\"n_head\":16,"
+     "\"dff\":8192,\"n_positions\":50000,\"vocab_size\":246534}",
+     {EACH("w", 246534, 1280, 1), EACH("layernorm", 2, 1280, 1), EACH("lm_head.bias", 1, 246534, 1),
+      EACH("Wq, Wk, Wv, dense", 4 * 1280, 1280 + 1, 48), EACH("ffn.0", 8192, 1280 + 1, 48),
+      EACH("ffn.2", 1280, 8192 + 1, 48), NORMS(4, 1280, 48)},
+     48 * 2 * 1280,
+     0,
+     0,
+     0},
+    {"llava-onevision-qwen2, of one part", /* the tower and what joins it are not counted */
+     "{\"model_type\":\"llava\",\"architectures\":[\"LlavaQwenForCausalLM\"],\"hidden_size\":44,"
+     "\"num_hidden_layers\":5,\"num_attention_heads\":4,\"num_key_value_heads\":2,\"intermediate_size\":37,"
+     "\"vocab_size\":101,\"mm_vision_tower\":\"google/siglip-so400m-patch14-384\"}",
+     {ENDS(101, 44), HEAD(101, 44), QKVO(44, 22, 44, 5), EACH("q, k, v bias", 1, 88, 5), GATED(44, 37, 5),
+      NORMS(2, 44, 5)},
+     5 * 44,
+     0,
+     0,
+     0},
+    {"iquest loop coder", /* a gate of each head and layer for the second time, which keeps a window */
+     "{\"model_type\":\"iquestloopcoder\",\"hidden_size\":48,\"num_hidden_layers\":5,\"num_attention_heads\":6,"
+     "\"num_key_value_heads\":2,\"head_dim\":8,\"intermediate_size\":37,\"vocab_size\":101,\"loop_num\":2,"
+     "\"loop_window_size\":11}",
+     {ENDS(101, 48), HEAD(101, 48), QKVO(48, 16, 48, 5), GATED(48, 37, 5), NORMS(2, 48, 5),
+      EACH("gate_projections.weight", 6, 8, 5), EACH("gate_projections.bias", 1, 6, 5)},
+     5 * 32,
+     5 * 32,
+     0,
+     0},
 };
 
 static void test_tensors(void **state)
@@ -296,6 +336,7 @@ static void test_stripes(void **state)
             const int T = PASSES[i][0], S = PASSES[i][1], H = 6;
             double pairs, keys, mean_pairs = 0, mean_keys = 0;
             count_stripes(kv_heads, T, S, &pairs, &keys);
+            assert_string_equal(m.attention, f == 0 ? "GQA, 1/2 striped" : "GQA, 2/2 striped");
             const struct cost_op *op = striped(a, c, &m, T, S, 0);
             assert_true(number(op->flops) == 2.0 * 2 * H * pairs);
             /* on the mean over positions of the pattern: exactly so where whole groups of four blocks are far */
@@ -342,6 +383,7 @@ static void test_loops(void **state)
         assert_int_equal(down, m.layers * m.loops);
         assert_int_equal(shared, m.layers * (m.loops - 1));
         assert_int_equal(norms, f == 0 ? 4 : 1);
+        assert_string_equal(m.attention, f == 0 ? "MHA, 4 times" : "GQA, 3 times");
         assert_int_equal(m.order_n, m.layers * m.loops);
         assert_int_equal(m.order[m.layers].layer, 0);
         const struct cost_layout stages = {.layout = {.tp = 1, .pp = 2}};
@@ -351,10 +393,42 @@ static void test_loops(void **state)
     }
 }
 
+/* Of 29 tokens the second time reads all of the first one's cache and the last 11 of its own. */
+static void test_first_too(void **state)
+{
+    static const struct cost_conventions PLAIN = {0};
+    const struct subject *s = &SUBJECTS[sizeof SUBJECTS / sizeof SUBJECTS[0] - 1];
+    struct arena *a = arena_open();
+    struct sym_ctx *c = sym_open(a);
+    struct err e = {.code = ERR_OK};
+    struct cost_ops ops;
+    const struct cost_symbols y = cost_symbols_make(c);
+    const struct model m = families_read(a, s);
+    const struct cost_layout l = {.layout = {.tp = 1}};
+    const struct cost_pass pass = {.name = "pass", .B = sym_int(c, 3), .T = sym_int(c, 1), .S = sym_int(c, 29)};
+    double first = 0, second = 0, again = 0, needed = 0, gates = 0;
+    (void)state;
+    assert_int_equal(cost_build_layout(a, c, &y, &m, &PLAIN, &pass, &l, &ops, &e), ERR_OK);
+    assert_int_equal(cost_bind_layout(c, &y, &m, &l, &ops, &e), ERR_OK);
+    for (size_t i = 0; i < ops.n; i++) {
+        const struct cost_op *op = &ops.op[i];
+        const double kv = (double)op->count * number(op->kv_bytes);
+        if (strcmp(op->name, "attention") == 0) *(op->kind_index == 0 ? &first : &second) += kv;
+        if (strcmp(op->name, "attention_first") == 0) again += kv;
+        if (strcmp(op->name, "attention_first") == 0) needed += number(op->kv_needed_bytes);
+        if (strcmp(op->name, "loop_gate") == 0) gates += (double)op->count * number(op->vector_flops);
+    }
+    assert_true(first == 5.0 * 3 * 29 * 32 * 2 && again == first && second == 5.0 * 3 * 11 * 32 * 2);
+    assert_true(!(needed > 0));
+    assert_true(gates == 5.0 * 3 * 6 * (2 * 8 + 4 + 3 * 8));
+    arena_close(a);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors), cmocka_unit_test(test_caches),
-                                       cmocka_unit_test(test_tower),   cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_stripes), cmocka_unit_test(test_loops)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors),  cmocka_unit_test(test_caches),
+                                       cmocka_unit_test(test_tower),    cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_stripes),  cmocka_unit_test(test_loops),
+                                       cmocka_unit_test(test_first_too)};
     return cmocka_run_group_tests_name("families_further", tests, NULL, NULL);
 }

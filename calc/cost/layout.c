@@ -232,6 +232,7 @@ static const char *not_shared(const struct mixer *x)
     if (x->one_vector || x->pool_tokens > 0) return "entries of several tokens are";
     if (x->index_heads > 0 || x->top_keys > 0) return "keys that an indexer chooses among all are";
     if (model_keeps_inputs(x)) return "a long convolution is";
+    if (x->first_too) return "layers that run again are";
     if (x->stripe_every > 0) return "blocks of keys that a head sees in stripes are";
     if (!layout_shares_context(x)) return NULL;
     if (x->sinks) return "attention sinks are";

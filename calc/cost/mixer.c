@@ -339,6 +339,27 @@ static void build_routed(struct build *b, const struct mixer *x)
     build_mixer_combine(b);
 }
 
+/* The cache of a layer's first time, by the same queries; gates of the heads, the layer's own, weigh both answers. */
+static void build_first_too(struct build *b, const struct mixer *x, const struct sym *kv)
+{
+    enum { PRODUCT_FLOPS = 2, SIGMOID_FLOPS = 4, MIX_FLOPS = 3 }; /* g*a + (1-g)*b as b + g*(a-b) */
+    struct mixer first = *x;
+    const bool borrowed = b->borrowed;
+    first.window_tokens = 0;
+    build_core(b, &first, "[B, T, N, H] on [B, S, K, H+Hv]", Y->H, Y->Hv, kv, !b->pass->uncached);
+    struct cost_op *op = &b->ops->op[b->ops->n - 1];
+    op->name = "attention_first";
+    op->kv_needed_bytes = INT(0); /* the layer's first time has them */
+    op = build_op(b, OP_ACTIVATION, "loop_gate", "[B*T, N, H] and twice [B*T, N, Hv]");
+    op->vector_flops =
+        PROD(b->rows, Y->N, SUM(PROD(INT(PRODUCT_FLOPS), Y->H), INT(SIGMOID_FLOPS), PROD(INT(MIX_FLOPS), Y->Hv)));
+    op->activation_bytes = PROD(b->rows, Y->N, SUM(Y->H, PROD(INT(3), Y->Hv)), Y->b_act);
+    b->borrowed = false;
+    build_vector(b, op, PROD(Y->N, SUM(Y->H, INT(1))), false);
+    b->borrowed = borrowed;
+    op->weight_bytes = op->tensor[0].bytes;
+}
+
 static void build_gqa(struct build *b, const struct mixer *x)
 {
     const struct sym *kv = PROD(Y->K, SUM(Y->H, Y->Hv));
@@ -358,6 +379,7 @@ static void build_gqa(struct build *b, const struct mixer *x)
         build_shared_core(b, x, kv);
     else
         build_core(b, x, "[B, T, N, H] on [B, S, K, H+Hv]", Y->H, Y->Hv, kv, !b->pass->uncached);
+    if (x->first_too) build_first_too(b, x, kv);
     if (x->shares_kv && !b->context)
         b->ops->op[b->ops->n - 1].kv_needed_bytes = INT(0); /* the layer that made them has them */
     if (x->output_gate)

@@ -16,7 +16,7 @@ static const struct spelling SPELLINGS[DIM_N] = {
     [DIM_HIDDEN] = {"D", {"hidden_size", "n_embd", "n_embed", "d_model", "model_dim", "embedding_dim"}},
     [DIM_FFN] = {"F",
                  {"intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "block_ff_dim",
-                  "ffn_config.ffn_hidden_size", "mlp_hidden_size", "ff_intermediate_size"}},
+                  "ffn_config.ffn_hidden_size", "mlp_hidden_size", "ff_intermediate_size", "dff"}},
     [DIM_HEADS] = {"N", {"num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads"}},
     [DIM_KV_HEADS] = {"K",
                       {"num_key_value_heads", "n_head_kv", "num_kv_heads", "n_kv_heads", "multi_query_group_num",

@@ -223,6 +223,8 @@ bool model_mtp(const struct model *m, struct model *out)
     out->layers = t->layers;
     out->order = out->whole_order = NULL; /* formats of a module are those of the classes */
     out->order_n = out->whole_kinds_n = 0;
+    out->loops = 0; /* a draft's layers run once */
+    out->exit_gate = out->loops_bare = false;
     out->mtp = (struct model_mtp){.modules = 0};
     out->tower = out->audio = (struct model_tower){.params = 0};
     out->tied = m->tied && !t->copies;
@@ -247,6 +249,8 @@ static enum err_code bare(struct arena *a, const struct model *m, const char *wh
     out->layers = layers;
     out->order = out->whole_order = NULL;
     out->order_n = out->whole_kinds_n = 0;
+    out->loops = 0; /* a draft's layers run once */
+    out->exit_gate = out->loops_bare = false;
     out->mtp = (struct model_mtp){.modules = 0};
     out->tower = out->audio = (struct model_tower){.params = 0};
     out->tied = out->embed_norm = out->head_bias = out->layer_scale = false;

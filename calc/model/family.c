@@ -5,8 +5,8 @@
 
 const struct family *family_at(size_t i)
 {
-    static const struct family *const TABLES[] = {FAMILIES_DENSE, FAMILIES_LAYER_NORM, FAMILIES_EXPERTS,
-                                                  FAMILIES_RECURRENT, FAMILIES_DRAFTS, FAMILIES_ENCODERS};
+    static const struct family *const TABLES[] = {FAMILIES_DENSE,     FAMILIES_LAYER_NORM, FAMILIES_EXPERTS,
+                                                  FAMILIES_RECURRENT, FAMILIES_DRAFTS,     FAMILIES_ENCODERS};
     for (size_t t = 0; t < sizeof TABLES / sizeof TABLES[0]; t++)
         for (const struct family *f = TABLES[t]; f->name; f++)
             if (i-- == 0) return f;

@@ -167,7 +167,7 @@ extern const struct family_module MODULES_GPT2[], MODULES_QWEN[], MODULES_OPT[],
     MODULES_STEP3[], MODULES_FALCON_H1[], MODULES_TELECHAT[], MODULES_LING[], MODULES_ARCTIC[], MODULES_GROK2[],
     MODULES_OLMO_HYBRID[], MODULES_MINIMAX_M3[], MODULES_DEEPSEEK_V4[], MODULES_KIMI[], MODULES_GLM5_NEXT[],
     MODULES_ZAMBA2[], MODULES_GRIFFIN[], MODULES_RWKV4[], MODULES_PHI3_SMALL[], MODULES_MOLMO[], MODULES_PLAMO[],
-    MODULES_OPENELM[], MODULES_ARIA[], MODULES_PLAMO2[], MODULES_XLSTM[], MODULES_BART[], MODULES_T5[];
+    MODULES_OPENELM[], MODULES_ARIA[], MODULES_PLAMO2[], MODULES_XLSTM[], MODULES_BART[], MODULES_T5[], MODULES_CTRL[];
 
 struct reader;
 
@@ -224,6 +224,7 @@ struct family {
     const char *layers_key;     /* the number of layers, whatever other keys say; NULL none */
     const char *loops_key;      /* how often the layers run, loops_default when absent; NULL once */
     int64_t loops_default;
+    bool first_too;             /* later times attend to the first one's cache, and within loop_window_size to theirs */
     const char *bare_loops_key; /* a flag without which the final norm is behind each time; NULL it is */
     bool exit_gate;             /* behind each time: hidden numbers and a bias */
     const char *period_key;     /* what the file calls sliding_window_pattern; NULL that */

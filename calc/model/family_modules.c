@@ -371,3 +371,11 @@ const struct family_module MODULES_T5[] = {{MODULE_Q, "layer.0.SelfAttention.q"}
                                            {MODULE_DOWN, "layer.1.DenseReluDense.wo"},
                                            {MODULE_DOWN, "layer.2.DenseReluDense.wo"},
                                            {0}};
+
+const struct family_module MODULES_CTRL[] = {{MODULE_Q, "multi_head_attention.Wq"},
+                                             {MODULE_K, "multi_head_attention.Wk"},
+                                             {MODULE_V, "multi_head_attention.Wv"},
+                                             {MODULE_O, "multi_head_attention.dense"},
+                                             {MODULE_UP, "ffn.0"},
+                                             {MODULE_DOWN, "ffn.2"},
+                                             {0}};

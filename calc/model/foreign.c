@@ -39,6 +39,7 @@ static const struct {
     {"mamba_d_state", "layers with states", NULL, BY_STATES},
     {"altup_num_inputs", "several residual streams", "1", BY_VARY},
     {"num_loops", "layers that run several times", "1", 0},
+    {"loop_num", "layers that run several times", "1", 0},
     {"total_ut_steps", "layers that run several times", "1", 0},
     {"num_kv_shared_layers", "caches shared across layers", NULL, 0},
     {"use_cla", "caches shared across layers", NULL, 0},

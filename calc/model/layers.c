@@ -286,12 +286,16 @@ static enum err_code run_again(struct reader *r)
 {
     struct model *m = r->m;
     const size_t once = m->order_n;
+    int64_t window = 0;
     struct layer_kind *k = arena_alloc(r->arena, sizeof *k);
     if (!k) return err_nomem(r->e);
+    if (r->family->first_too) TRY(reader_int(r, "loop_window_size", 1, INT64_C(1) << 40, 64, &window)); /* class */
     for (int64_t loop = 1; loop < m->loops; loop++)
         for (size_t i = 0; i < once; i++) {
             memcpy(k, &m->kinds[m->order[i].kind], sizeof *k);
             k->borrowed = true;
+            k->mixer.first_too = r->family->first_too;
+            if (r->family->first_too) k->mixer.window_tokens = window;
             TRY(reader_count_kind(r->arena, m, m->order[i].layer, k, r->e));
         }
     return ERR_OK;
@@ -318,6 +322,7 @@ enum err_code reader_layers(struct reader *r)
     if (!windowed || !moe || !turns || !k) return err_nomem(r->e);
     if (fam->hybrid != HYBRID_NONE) return reader_hybrid(r);
     if (fam->loops_key) TRY(reader_int(r, fam->loops_key, 1, LOOPS_MAX, fam->loops_default, &m->loops));
+    m->loops_bare = fam->first_too;
     if (fam->bare_loops_key) TRY(reader_flag(r, &r->text, fam->bare_loops_key, false, &m->loops_bare));
     m->exit_gate = fam->exit_gate;
     TRY(reader_attention(r, &mixer));

@@ -115,6 +115,8 @@ struct mixer {
     enum position_kind position;
     bool sinks;     /* one learned logit per head beside the softmax */
     bool shares_kv; /* attends to the cache of an earlier layer and makes no keys and values */
+    bool first_too; /* of layers that run again: attends to the cache that its first time left as well; a gate
+                     * of each head, made of its query, weighs both answers. MODEL.md "Loops" */
     bool idle_kv;   /* its key and value weights are stored all the same */
     bool v_is_k;    /* values are the keys before their norm: no matrix of their own, a cache all the same */
     bool v_norm;    /* RMS norm without a weight over each value head */

@@ -10,6 +10,8 @@
     "a model around a language model, which its " part                                                                 \
     " describes, and that is missing here (--set model_type=NAME reads this file as one of ridge list families)"
 
+#define DECODER(part) "a decoder of " part ", which no row describes: its parameters and cache would be guesses"
+
 static const struct {
     const char *type, *what;
 } OUTSIDE[] = {
@@ -46,6 +48,11 @@ static const struct {
     {"switch_transformers", BOTH},
     {"t5gemma", BOTH},
     {"t5gemma2", BOTH},
+    {"blt",
+     DECODER("patches of bytes, as long as the text makes them, so that the file does not say what a token costs")},
+    {"grove_moe", DECODER("experts in groups, beside each group another that runs once for all of it that are chosen")},
+    {"phi4flash", DECODER("layers that share one cache and one state, with differences of two attentions")},
+    {"zaya", DECODER("attention in a convolved space, routers of several layers and scaled residuals")},
     {"aya_vision", AROUND("text_config")},
     {"cohere2_vision", AROUND("text_config")},
     {"deepseek_vl_v2", AROUND("language_config")},

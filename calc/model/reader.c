@@ -110,6 +110,17 @@ static enum err_code find_version(struct reader *r)
                    text_clean(text, sizeof text, said, strlen(said)), r->alias->name, known);
 }
 
+/* A model around a decoder in a file of one part: its class says which decoder's keys those are; NULL it does not. */
+static const struct family *find_class_around(struct reader *r)
+{
+    struct json list, first;
+    const char *name;
+    if (r->text.obj != r->root->obj || !json_get(r->root, "architectures", &list) || !json_at(&list, 0, NULL, &first) ||
+        json_str(&first, &name, NULL) != ERR_OK)
+        return NULL;
+    return family_find_architecture(name);
+}
+
 static enum err_code find_by_name(struct reader *r)
 {
     TRY(reader_text_part(r->root, &r->text, r->e));
@@ -137,6 +148,7 @@ static enum err_code find_by_name(struct reader *r)
     }
     TRY(json_str(&j, &type, r->e));
     r->family = family_find(type);
+    if (!r->family && outside_find(type)) r->family = find_class_around(r);
     if (!r->family) return unknown_family(r, where, j.path, type);
     return json_get(r->root, READ_AS_KEY, &j) ? json_str(&j, &r->read_as, r->e) : ERR_OK;
 }
@@ -288,7 +300,7 @@ static enum err_code read_head(struct reader *r)
 /* What attends in a model, and what does instead. */
 struct attending {
     const struct mixer *first, *recurrent; /* NULL none; first: one with a window where there is any */
-    int64_t layers, windowed, sharing, choosing, pooled;
+    int64_t layers, windowed, sharing, choosing, pooled, striped;
 };
 
 static struct attending look_at(const struct model *m)
@@ -303,6 +315,7 @@ static struct attending look_at(const struct model *m)
         if (x->shares_kv) r.sharing += k->count;
         if (x->pool_tokens > 0) r.pooled += k->count;
         if (x->top_keys > 0) r.choosing += k->count;
+        if (x->stripe_every > 0) r.striped += k->count;
         if (x->window_tokens) r.windowed += k->count;
         if (!r.first || (x->window_tokens && !r.first->window_tokens)) r.first = x;
     }
@@ -329,6 +342,8 @@ const char *reader_attention_text(struct arena *a, const struct model *m)
     if (on.windowed && !all && text)
         text = arena_printf(a, "%s, %lld/%lld within %lld", text, (long long)on.windowed, layers,
                             (long long)x->window_tokens);
+    if (on.striped && text) text = arena_printf(a, "%s, %lld/%lld striped", text, (long long)on.striped, layers);
+    if (m->loops > 1 && text) text = arena_printf(a, "%s, %lld times", text, (long long)m->loops);
     if (on.pooled && text) text = arena_printf(a, "%s, %lld/%lld compressed", text, (long long)on.pooled, layers);
     if (on.choosing && x->kind != MIXER_LATENT && text)
         text = arena_printf(a, "%s, %lld/%lld sparse", text, (long long)on.choosing, layers);

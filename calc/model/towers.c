@@ -255,7 +255,7 @@ static enum err_code tower_root(const struct reader *r, struct json *out)
 /* Files of one part whose text model is that of a family: keys of what reads images and sound give no sizes. */
 static bool read_flat(const struct reader *r, struct model_tower *out)
 {
-    static const char *const KEYS[] = {"img_processor", "embd_layer", "audio_processor"};
+    static const char *const KEYS[] = {"img_processor", "embd_layer", "audio_processor", "mm_vision_tower"};
     bool any = false;
     for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++) any = any || json_has(&r->text, KEYS[i]);
     if (any) out->params = out->whole_params = (double)NAN;

@@ -85,6 +85,7 @@ enum err_code vary_laguna(struct reader *r, int64_t layer, struct layer_kind *k)
 enum err_code vary_phi3small(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_plamo(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code extend_molmo(struct reader *r);
+enum err_code extend_post_norm(struct reader *r); /* no norm behind the last layer */
 enum err_code attention_openelm(struct reader *r, struct mixer *x);
 enum err_code vary_openelm(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code extend_openelm(struct reader *r);

@@ -127,3 +127,9 @@ enum err_code vary_sarvam(struct reader *r, int64_t layer, struct layer_kind *k)
     k->ffn.shared_width = shared * width;
     return ERR_OK;
 }
+
+enum err_code extend_post_norm(struct reader *r)
+{
+    r->m->draft.no_final_norm = true;
+    return ERR_OK;
+}
