@@ -226,7 +226,14 @@ double steady_cohort_s(struct steady_replica *r, double n)
 static bool tell_cycle(struct steady_replica *r, double clients, double n, struct steady_histogram *ttft,
                        struct steady_histogram *tpot)
 {
-    const double steps = r->s->lengths->steps, cycle_s = steady_cohort_s(r, n);
+    const struct steady_lengths *l = r->s->lengths;
+    const double steps = l->steps;
+    if (r->times->beside && l->prompt_square > l->prompt_tokens * l->prompt_tokens * (1 + 1e-6)) {
+        if (steady_ring_solve(r, clients, n, ttft, tpot)) return true;
+        steady_histogram_clear(ttft);
+        steady_histogram_clear(tpot);
+    }
+    const double cycle_s = steady_cohort_s(r, n);
     if (!(cycle_s > 0)) return false;
     const double ahead = clients / n - 1, whole = r->times->beside ? ahead : floor(ahead);
     struct cycle c = {
