@@ -226,9 +226,8 @@ double steady_cohort_s(struct steady_replica *r, double n)
 static bool tell_cycle(struct steady_replica *r, double clients, double n, struct steady_histogram *ttft,
                        struct steady_histogram *tpot)
 {
-    const struct steady_lengths *l = r->s->lengths;
-    const double steps = l->steps;
-    if (r->times->beside && l->prompt_square > l->prompt_tokens * l->prompt_tokens * (1 + 1e-6)) {
+    const double steps = r->s->lengths->steps;
+    if (r->times->beside) {
         if (steady_ring_solve(r, clients, n, ttft, tpot)) return true;
         steady_histogram_clear(ttft);
         steady_histogram_clear(tpot);
