@@ -1,4 +1,4 @@
-/* steady_ring -- clients who ask again at once, answers of one length beside prompts of several, in pieces: who began
+/* steady_ring -- clients who ask again at once, answers of one length beside prompts of any, in pieces: who began
  * in one step ends in one, but for those whose prompts that step has no room for. A zero-range process on a ring of as
  * many places as a turn has steps, from all at one place; of steady_parts.h. */
 #include <math.h>
