@@ -226,7 +226,13 @@ double steady_cohort_s(struct steady_replica *r, double n)
 static bool tell_cycle(struct steady_replica *r, double clients, double n, struct steady_histogram *ttft,
                        struct steady_histogram *tpot)
 {
-    const double steps = r->s->lengths->steps, cycle_s = steady_cohort_s(r, n);
+    const double steps = r->s->lengths->steps;
+    if (r->times->beside) {
+        if (steady_ring_solve(r, clients, n, ttft, tpot)) return true;
+        steady_histogram_clear(ttft);
+        steady_histogram_clear(tpot);
+    }
+    const double cycle_s = steady_cohort_s(r, n);
     if (!(cycle_s > 0)) return false;
     const double ahead = clients / n - 1, whole = r->times->beside ? ahead : floor(ahead);
     struct cycle c = {

@@ -211,6 +211,12 @@ void steady_clients_solve(struct steady_replica *r, double clients, struct stead
 double steady_cohort_s(struct steady_replica *r, double n);
 bool steady_one_length(const struct steady_lengths *l);
 
+/* steady_ring_solve -- answers of one length, prompts of any, in pieces, n of the clients with a place: sets the
+ * rate, the time of a token, the wait and the flow. False: not so many are looked at, or rounds too few. MODEL.md
+ * "Steady state". Cost: 50 ns a request of the run. */
+bool steady_ring_solve(struct steady_replica *r, double clients, double n, struct steady_histogram *ttft,
+                       struct steady_histogram *tpot);
+
 /* Steps and seconds of so many prompts that are computed in pieces beside those that decode, on average. */
 struct steady_pieces {
     double steps, seconds;
