@@ -83,17 +83,6 @@ LANES_OP void LANES(scores_many)(const struct attend *a, const char *k, size_t n
         for (size_t i = 0; i < 4 * groups; i++) out[4 * (i / 4 * ATTEND_MANY + t / 4 * 4 + i % 4) + t % 4] = -3e38F;
 }
 
-/* 2^x of what is kept in bf16, to 7.5e-5: the cubic of least relative error on [0, 1); the scale takes the whole part.
- */
-LANES_OP V LANES(exp2_coarse)(V x)
-{
-    const V r = {_mm512_reduce_ps(x.v, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)};
-    V p = LANES(fma)(r, LANES(set)(0.07802452F), LANES(set)(0.22606716F));
-    p = LANES(fma)(p, r, LANES(set)(0.69583354F));
-    p = LANES(fma)(p, r, LANES(set)(0.99992522F));
-    return LANES(scale)(p, x);
-}
-
 /* One number of four heads in all lanes of each. */
 LANES_OP V LANES(spread_4)(const float *p)
 {

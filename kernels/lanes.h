@@ -578,3 +578,18 @@ LANES_OP V LANES(exp_coarse)(V x)
     p = LANES(fma)(p, r, LANES(set)(1));
     return LANES(scale)(p, n);
 }
+
+/* 2^x of x <= 0 for the same, to 7.5e-5: the cubic of least relative error on [0, 1), the whole part by the scale; 0 or
+ * next to it where x is far below. */
+LANES_OP V LANES(exp2_coarse)(V x)
+{
+#if LANES_SET >= LANES_AVX512
+    const V r = {_mm512_reduce_ps(x.v, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)};
+    V p = LANES(fma)(r, LANES(set)(0.07802452F), LANES(set)(0.22606716F));
+    p = LANES(fma)(p, r, LANES(set)(0.69583354F));
+    p = LANES(fma)(p, r, LANES(set)(0.99992522F));
+    return LANES(scale)(p, x);
+#else
+    return LANES(exp_coarse)(LANES(mul)(x, LANES(set)(0.693147181F)));
+#endif
+}

@@ -25,7 +25,7 @@ struct prefill {
     float *keys, *values;       /* [chunks][wide][PREFILL_CHUNK], [chunks][PREFILL_CHUNK][wide] */
     float *queries, *sums;      /* [PREFILL_ROWS][wide] */
     float *scores;              /* [PREFILL_ROWS][PREFILL_CHUNK] */
-    float *most, *sum, *shrink; /* [PREFILL_ROWS]; shrink in whole vectors */
+    float *most, *sum, *shrink; /* [PREFILL_ROWS]; shrink and a vector behind */
 };
 
 static inline size_t prefill_wide(size_t dim) { return (dim + 15) / 16 * 16; }
@@ -63,8 +63,8 @@ static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
     out[IN_K] = (struct kern_buffer){"k", KERN_INPUT, type, tokens * at(s, KV_HEADS) * dim, 1, 0};
     out[IN_V] = (struct kern_buffer){"v", KERN_INPUT, type, tokens * at(s, KV_HEADS) * dim, 1, 0};
     out[OUT] = (struct kern_buffer){"out", KERN_OUTPUT, type, tokens * at(s, HEADS) * dim, 0, dim};
-    const size_t scratch = 2 * chunks * PREFILL_CHUNK * wide + PREFILL_ROWS * (2 * wide + PREFILL_CHUNK + 2) +
-                           (PREFILL_ROWS + 15) / 16 * 16;
+    const size_t scratch =
+        2 * chunks * PREFILL_CHUNK * wide + PREFILL_ROWS * (2 * wide + PREFILL_CHUNK + 2) + PREFILL_ROWS + 15;
     out[SCRATCH] = (struct kern_buffer){"scratch", KERN_SCRATCH, KERN_TYPE_F32, scratch, 0, 0};
     return 5;
 }

@@ -81,27 +81,27 @@ LANES_OP void LANES(seen)(const struct prefill *p, size_t t, size_t first, size_
     *from = p->window && t + 1 > first + p->window ? t + 1 - p->window - first : 0;
 }
 
-/* Scores of rows queries, the first at token `token`, on keys [first, first + n), n a multiple of 16: weights in place,
- * masked. What a row does not see is e^-87 of what it sees, or nothing where it sees nothing. */
-LANES_OP void LANES(soften)(const struct prefill *p, size_t token, size_t rows, size_t first, size_t n)
+/* Scores of queries [row, end), query 0 at token `token`, on keys [first, first + n), n a multiple of 16: weights in
+ * place, masked. What a row does not see is e^-87 of what it sees, or nothing. */
+LANES_OP void LANES(soften)(const struct prefill *p, size_t token, size_t row, size_t end, size_t first, size_t n)
 {
-    const float scale = p->scale;
+    const float scale = p->scale, log2_e = 1.44269504F;
     size_t from, to;
-    for (size_t r = 0; r < rows; r++) {
+    for (size_t r = row; r < end; r++) {
         float *w = p->scores + r * PREFILL_CHUNK;
         LANES(seen)(p, token + r, first, n, &from, &to);
         p->shrink[r] = 0;
         if (from >= to) continue;
-        for (size_t i = 0; i < from; i++) w[i] = -3e38F;
-        for (size_t i = to; i < n; i++) w[i] = -3e38F;
+        for (size_t i = 0; i < from; i++) w[i] = -2e38F;
+        for (size_t i = to; i < n; i++) w[i] = -2e38F;
         V most = LANES(load)(w);
         for (size_t i = 16; i < n; i += 16) most = LANES(max)(most, LANES(load)(w + i));
         const float found = LANES(most)(most) * scale, old = p->most[r];
         p->most[r] = found > old ? found : old;
         p->shrink[r] = old - p->most[r];
     }
-    for (size_t r = 0; r < rows; r += 16) LANES(store)(p->shrink + r, LANES(exp)(LANES(load)(p->shrink + r)));
-    for (size_t r = 0; r < rows; r++) {
+    for (size_t r = row; r < end; r += 16) LANES(store)(p->shrink + r, LANES(exp)(LANES(load)(p->shrink + r)));
+    for (size_t r = row; r < end; r++) {
         float *w = p->scores + r * PREFILL_CHUNK;
         V sum = LANES(set)(0);
         LANES(seen)(p, token + r, first, n, &from, &to);
@@ -110,16 +110,50 @@ LANES_OP void LANES(soften)(const struct prefill *p, size_t token, size_t rows, 
             continue;
         }
         for (size_t i = 0; i < n; i += 16) {
-            const V x = LANES(fma)(LANES(load)(w + i), LANES(set)(scale), LANES(set)(-p->most[r]));
-            const V v = LANES_PAIRS ? LANES(exp_coarse)(x) : LANES(exp)(x);
-            sum = LANES(add)(sum, v);
+            const V s = LANES(load)(w + i);
 #if LANES_PAIRS /* behind what is still read */
+            const V v = LANES(exp2_coarse)(LANES(fma)(s, LANES(set)(scale * log2_e), LANES(set)(-p->most[r] * log2_e)));
             LANES(store_halves)((uint16_t *)(void *)w + i, v, false);
 #else
+            const V v = LANES(exp)(LANES(fma)(s, LANES(set)(scale), LANES(set)(-p->most[r])));
             LANES(store)(w + i, v);
 #endif
+            sum = LANES(add)(sum, v);
         }
         p->sum[r] = p->sum[r] * p->shrink[r] + LANES(sum)(sum);
+    }
+    (void)log2_e;
+}
+
+/* Queries [row, end) against the first n keys of a chunk. */
+LANES_OP void LANES(rows_against)(const struct prefill *p, size_t token, size_t row, size_t end, size_t chunk, size_t n)
+{
+    enum { PAIR = LANES_PAIRS ? 2 : 1 };
+    const size_t wide = prefill_wide(p->dim), at = chunk * PREFILL_CHUNK * wide;
+    float *scores = p->scores + row * PREFILL_CHUNK;
+    LANES(products)
+    (p->queries + row * wide, wide, p->keys + at, PREFILL_CHUNK, wide / PAIR, scores, PREFILL_CHUNK, NULL, end - row,
+     n);
+    LANES(soften)(p, token, row, end, chunk * PREFILL_CHUNK, n);
+    LANES(products)
+    (scores, PREFILL_CHUNK, p->values + at, wide, n / PAIR, p->sums + row * wide, wide, p->shrink + row, end - row,
+     wide);
+}
+
+/* Queries [token, token + rows) against a chunk, of the last one tile by tile only the pieces that some query of the
+ * tile sees. */
+LANES_TARGET static void LANES(against)(const struct prefill *p, size_t token, size_t rows, size_t chunk)
+{
+    const size_t first = chunk * PREFILL_CHUNK, tile = LANES(rows_max);
+    if (first + PREFILL_CHUNK <= token + 1) {
+        LANES(rows_against)(p, token, 0, rows, chunk, PREFILL_CHUNK);
+        return;
+    }
+    for (size_t r = 0; r < rows; r += tile) {
+        const size_t end = r + tile < rows ? r + tile : rows;
+        const size_t seen = token + end > first ? (token + end - first + 15) / 16 * 16 : 0;
+        if (seen == 0) continue;
+        LANES(rows_against)(p, token, r, end, chunk, seen < PREFILL_CHUNK ? seen : PREFILL_CHUNK);
     }
 }
 
@@ -254,7 +288,6 @@ LANES_TARGET static void LANES(lay_out)(const struct prefill *p, const void *k, 
 LANES_TARGET static void LANES(block)(const struct prefill *p, const void *q, size_t token, size_t rows, size_t step,
                                       void *out)
 {
-    enum { PAIR = LANES_PAIRS ? 2 : 1 };
     const size_t wide = prefill_wide(p->dim), last = token + rows;
     const size_t from = p->window && token + 1 > p->window ? token + 1 - p->window : 0;
     const size_t bytes = p->dim * (p->bf16 ? 2 : 4);
@@ -275,14 +308,7 @@ LANES_TARGET static void LANES(block)(const struct prefill *p, const void *q, si
 #endif
         }
     }
-    for (size_t c = from / PREFILL_CHUNK; c * PREFILL_CHUNK < last; c++) {
-        const float *keys = p->keys + c * PREFILL_CHUNK * wide, *values = p->values + c * PREFILL_CHUNK * wide;
-        /* of the last chunk only pieces that some query sees */
-        const size_t left = (last - c * PREFILL_CHUNK + 15) / 16 * 16, n = left < PREFILL_CHUNK ? left : PREFILL_CHUNK;
-        LANES(products)(p->queries, wide, keys, PREFILL_CHUNK, wide / PAIR, p->scores, PREFILL_CHUNK, NULL, rows, n);
-        LANES(soften)(p, token, rows, c * PREFILL_CHUNK, n);
-        LANES(products)(p->scores, PREFILL_CHUNK, values, wide, n / PAIR, p->sums, wide, p->shrink, rows, wide);
-    }
+    for (size_t c = from / PREFILL_CHUNK; c * PREFILL_CHUNK < last; c++) LANES(against)(p, token, rows, c);
     for (size_t r = 0; r < rows; r++)
         for (size_t d = 0; d < p->dim; d += 16) LANES(put)
     (out, p->bf16, r * step + d, LANES(div)(LANES(load)(p->sums + r * wide + d), LANES(set)(p->sum[r])),
