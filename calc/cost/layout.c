@@ -63,12 +63,21 @@ double layout_touched(int64_t experts, int64_t experts_per_token, int64_t parts)
 
 /* ---- the busiest part ---- */
 
+enum { BLOCK = 8 }; /* not a unit: a trip count known to the compiler, which vectorises it */
+
+/* to += k*from, of n or up to a block more, where `from` has nothing. */
+static void add_times(double *restrict to, const double *restrict from, double k, int64_t n)
+{
+    for (int64_t i = 0; i < n; i += BLOCK)
+        for (int j = 0; j < BLOCK; j++) to[i + j] += k * from[i + j];
+}
+
 /* All of layout_busiest at n numbers of distinct experts. */
 static void busiest(int64_t experts, int64_t parts, size_t n, const int64_t *s, double *out)
 {
     const int64_t held = experts / parts;
     double choose[LAYOUT_EXPERTS_MAX + 1], all[LAYOUT_EXPERTS_MAX + 1];
-    double ways[LAYOUT_EXPERTS_MAX + 1], next[LAYOUT_EXPERTS_MAX + 1];
+    double ways[LAYOUT_EXPERTS_MAX + 1 + BLOCK], next[LAYOUT_EXPERTS_MAX + 1 + BLOCK];
     for (size_t i = 0; i < n; i++) out[i] = parts > 1 ? 0 : (double)s[i];
     if (parts <= 1) return;
     if (experts > LAYOUT_EXPERTS_MAX) {
@@ -79,11 +88,10 @@ static void busiest(int64_t experts, int64_t parts, size_t n, const int64_t *s, 
     for (int64_t i = 1; i <= held; i++) choose[i] = choose[i - 1] * (double)(held - i + 1) / (double)i;
     for (int64_t i = 1; i <= experts; i++) all[i] = all[i - 1] * (double)(experts - i + 1) / (double)i;
     for (int64_t m = 0; m < held; m++) { /* ways that leave no part with more than m, of any number drawn */
-        for (int64_t i = 0; i <= experts; i++) ways[i] = i == 0 ? 1 : 0;
+        for (int64_t i = 0; i <= experts + BLOCK; i++) ways[i] = i == 0 ? 1 : 0;
         for (int64_t top = 0; top < parts * m; top += m) { /* of as many parts as hold `top` so, and one more */
-            for (int64_t i = 0; i <= top + m; i++) next[i] = 0;
-            for (int64_t i = 0; i <= m; i++)
-                for (int64_t drawn = 0; drawn <= top; drawn++) next[drawn + i] += choose[i] * ways[drawn];
+            for (int64_t i = 0; i <= top + m + BLOCK; i++) next[i] = 0;
+            for (int64_t i = 0; i <= m; i++) add_times(next + i, ways, choose[i], top + 1);
             memcpy(ways, next, (size_t)(top + m + 1) * sizeof *ways);
         }
         for (size_t i = 0; i < n; i++) out[i] += 1 - fmin(1, ways[s[i]] / all[s[i]]);

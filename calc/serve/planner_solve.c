@@ -48,9 +48,13 @@ enum err_code planner_steady_times(struct planner *p, struct planner_clock *c, i
         if (c->kept_n == sizeof c->kept / sizeof *c->kept) return ERR_OK;
         *k = (struct planner_kept){
             .step_tokens = step_tokens, .seqs = seqs, .slowest = s->slowest, .batch_tokens = s->batch_tokens};
-        /* the latest has most in common: budgets rise, and only small ones have prompts in pieces */
-        for (size_t i = 0; i < c->kept_n; i++) {
+        /* what has prompts in the same pieces has most in common, else the latest: budgets rise, and only small ones
+         * have prompts in pieces */
+        k->piece_tokens = steady_times_piece(s);
+        bool alike = false;
+        for (size_t i = 0; i < c->kept_n && !alike; i++) {
             if ((c->kept[i].seqs > 0) != (seqs > 0) || c->kept[i].slowest != s->slowest) continue;
+            alike = !(c->kept[i].piece_tokens < k->piece_tokens) && !(c->kept[i].piece_tokens > k->piece_tokens);
             s->times = c->kept[i].times;
             if (decode) decode->times = c->kept[i].decode;
         }

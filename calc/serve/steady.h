@@ -130,6 +130,9 @@ struct steady_setup {
     struct steady_times *times; /* NULL: none are kept */
 };
 
+/* steady_times_piece -- the largest piece of a prompt in a step; infinite: prompts are computed whole. */
+double steady_times_piece(const struct steady_setup *s);
+
 /* steady_times_open -- for questions of the same plan, calibrated, server, overhead (over slower), policy, groups,
  * slowest, batch_tokens, budget, lengths, load and, of several, replicas and route; s->times, of another budget and of
  * all else the same (NULL: none), have what they know in common. steady_pools_times_open -- of two pools, s->times and

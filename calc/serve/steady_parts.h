@@ -60,6 +60,7 @@ struct steady_times {
     bool slowest;                       /* stage alone */
     double batch_tokens;                /* of a turn's batches; infinite: it is one */
     double *stage_s;                    /* [mix_stages] */
+    double piece_tokens;                /* of a prompt in a step (steady_times_piece) */
     double context_tokens;              /* of a sequence that decodes, on average over its steps */
     struct mix decode, prompt, scratch; /* a sequence's sums; a prompt token's */
     double *decode_s;                   /* [STEADY_N_KNOTS] */

@@ -71,14 +71,27 @@ static void find_groups(struct steady_times *t, const struct steady_lengths *l)
     for (size_t i = 0; i < t->groups; i++) t->group[i].cached /= t->group[i].weight;
 }
 
-/* Room for times, or where others have the same: steps that decode have nothing of a budget, and prompts that are never
- * in pieces neither. */
+double steady_times_piece(const struct steady_setup *s)
+{
+    const double budget = (double)s->budget_tokens, groups = s->groups > 1 ? (double)s->groups : 1;
+    if (s->policy != SIMULATE_CHUNKED) return (double)INFINITY;
+    return fmax(1, (s->batch_tokens > 0 ? fmin((double)s->batch_tokens, budget) : budget) / groups);
+}
+
+/* Whether prompts of up to `longest` tokens are in the same pieces. */
+static bool same_pieces(const struct steady_times *a, const struct steady_times *b, double longest)
+{
+    const double x = fmin(a->piece_tokens, longest), y = fmin(b->piece_tokens, longest);
+    return a->pieces == b->pieces && a->beside == b->beside && !(x < y) && !(x > y);
+}
+
+/* Room for times, or where others have the same: steps that decode have nothing of a budget, and prompts in the same
+ * pieces neither. */
 static enum err_code open_tables(struct arena *a, const struct steady_times *like, struct steady_times *t,
                                  struct err *e)
 {
     const double longest = t->groups > 0 ? t->group[t->groups - 1].tokens : 0;
-    const bool whole = like && like->pieces == t->pieces && like->beside == t->beside &&
-                       (!t->pieces || longest <= fmin(like->budget_tokens, t->budget_tokens));
+    const bool whole = like && same_pieces(like, t, longest);
     t->decode_s = like ? like->decode_s : arena_array(a, STEADY_N_KNOTS, sizeof *t->decode_s);
     t->prompt_s = whole ? like->prompt_s : arena_array(a, STEADY_N_KNOTS, sizeof *t->prompt_s);
     if (!t->decode_s || !t->prompt_s) return err_nomem(e);
@@ -114,6 +127,7 @@ enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, s
     }
     t->pieces = t->beside = s->policy == SIMULATE_CHUNKED;
     t->budget_tokens = (double)s->budget_tokens;
+    t->piece_tokens = steady_times_piece(s);
     TRY(mix_open(a, s->plan, &t->decode, e));
     TRY(mix_open(a, s->plan, &t->prompt, e));
     TRY(mix_open(a, s->plan, &t->scratch, e));
@@ -123,8 +137,7 @@ enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, s
     double tokens = 0;
     for (size_t i = 0; i < t->groups; i++) tokens += t->group[i].weight * t->group[i].tokens;
     for (size_t i = 0; i < t->groups; i++)
-        add_prompt(&t->prompt, t->group[i].weight / tokens, t->group[i].tokens, t->group[i].cached,
-                   t->pieces ? fmax(1, fmin(t->batch_tokens, t->budget_tokens) / t->shared) : (double)INFINITY);
+        add_prompt(&t->prompt, t->group[i].weight / tokens, t->group[i].tokens, t->group[i].cached, t->piece_tokens);
     TRY(open_tables(a, s->times, t, e));
     if (!(t->chain = arena_array(a, 2, sizeof *t->chain))) return err_nomem(e);
     t->arena = a;
