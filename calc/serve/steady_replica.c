@@ -235,6 +235,15 @@ static double token_at(struct tokens *k, double n)
     return progress > 0 ? steady_times_step_s(k->r->times, at, 0) / progress : (double)INFINITY;
 }
 
+/* By how much a token's time grows with each one more, over so many to either side: between points of the grid it is a
+ * straight line, whose slope alone would jump where n goes from one to the next. */
+static double slope_of(struct tokens *k, double n, double away)
+{
+    const double low = fmax(n - fmax(away, 1), 1), high = n + fmax(away, 1);
+    const double slope_s = (token_at(k, high) - token_at(k, low)) / (high - low);
+    return isfinite(slope_s) ? fmax(slope_s, 0) : 0;
+}
+
 /* How many would decode for ever where n do: those that come in the time a token takes, for all their tokens; but no
  * more come than full steps let through. */
 static double come_at(struct tokens *k, double n)
@@ -452,7 +461,7 @@ void steady_open_solve(struct steady_replica *r)
         r->idle_frac = exp(-a * (2 - kept) * steady_times_step_s(r->times, fmax(r->decoding, 1), 0));
     r->token_s = a > 0 ? r->decoding / a : (double)NAN;
     const double in_steps = r->decoding;
-    r->slope_s = a > 0 ? fmax(token_at(&k, r->decoding + 2) - token_at(&k, r->decoding + 1), 0) : 0;
+    r->slope_s = a > 0 ? slope_of(&k, r->decoding + 1, sqrt(fmax(r->square - r->decoding * r->decoding, 0))) : 0;
     if (a > 0 && !r->chain) see_numbers(&k, r);
     const double cv2 = l->steps > 0 ? l->steps_square / (l->steps * l->steps) - 1 : 0;
     r->wait_frac = c.full / c.total;
