@@ -404,7 +404,11 @@ static void ceilings_around_a_result(void **state)
     r.after.read_bytes_per_s = nan;
     assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
     assert_true(row.uncalibrated);
-    r.outcome = RESULT_IMPORTED; /* nobody knows them */
+    r.outcome = RESULT_IMPORTED; /* of a store that exported them, as of this one; of another file nobody knows them */
+    r.before.read_bytes_per_s = 0.8 * read;
+    assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
+    assert_near(row.kernel.memory_slower, 1 / 0.8, 1e-12);
+    r.unit = "";
     r.cells = "{\"framework\":\"mine\",\"state\":\"cold\"}";
     assert_true(store_row(*state, &r, "m.db", &cpu.hw, &row));
     assert_true(row.kernel.compute_slower == 0 && row.kernel.memory_slower == 0 && !row.uncalibrated && row.imported);
