@@ -54,9 +54,9 @@ struct attend {
     float *weights;   /* the same */
     uint16_t *halves; /* the same in bf16, [room / lanes][chunk / 2][lanes][2] */
     float *most;      /* [room]: the largest score so far, or a little less */
-    float *sum; /* [room / lanes][16 / lanes][lanes] of their exponentials, parts of a sum each; many: [lanes][16 /
-                   lanes] */
-    float *out; /* [room][attend_wide(value_dim)] not yet divided by the sum */
+    float *sum;       /* [room / lanes][16] of their exponentials, parts of a sum each: [16 / lanes][lanes], of many
+                         [lanes][16 / lanes] */
+    float *out;       /* [room][attend_wide(value_dim)] not yet divided by the sum */
 };
 
 static inline size_t attend_wide(size_t dim) { return (dim + 31) / 32 * 32; }

@@ -165,14 +165,26 @@ static enum err_code measure_stream(struct run *r, const struct wire_kernel *k, 
     return ERR_OK;
 }
 
+static double last_cache_bytes(const struct run *r)
+{
+    return r->device.cache_bytes[2] > 0 ? r->device.cache_bytes[2] : 0x1p26;
+}
+
+/* The same of memory, over what no cache holds. */
+static enum err_code measure_memory(struct run *r, const struct wire_kernel *k, size_t most, struct run_ceiling *c,
+                                    struct err *e)
+{
+    return measure_stream(r, k, fmin(8 * last_cache_bytes(r), r->device.memory_bytes / 8), true, most, c, e);
+}
+
 /* Pieces of about so many bytes in no order; one of their size may have been measured before. NULL in *out: this
  * device has no such kernel, or no room is left. */
 static enum err_code measure_gather(struct run *r, double piece_bytes, struct run_ceiling **out, struct err *e)
 {
     enum { ROW = 64, FEW = 16 }; /* elements of a row, of which pieces are multiples; pieces of an array */
     struct run_ceilings *c = &r->ceilings;
-    const double last = r->device.cache_bytes[2] > 0 ? r->device.cache_bytes[2] : 0x1p26;
-    const double piece = fmax(1, floor(piece_bytes / 4 / ROW)) * ROW, pieces = fmax(FEW, floor(2 * last / 4 / piece));
+    const double piece = fmax(1, floor(piece_bytes / 4 / ROW)) * ROW,
+                 pieces = fmax(FEW, floor(2 * last_cache_bytes(r) / 4 / piece));
     *out = NULL;
     for (size_t i = 0; i < c->gathers_n; i++)
         if (c->gather[i].shape.arg[1].value == (int64_t)piece) *out = &c->gather[i];
@@ -194,8 +206,6 @@ double run_piece_bytes(const struct run_ceiling *c) { return 4 * (double)c->shap
 
 enum err_code run_measure_ceilings(struct run *r, struct err *e)
 {
-    const double last = r->device.cache_bytes[2] > 0 ? r->device.cache_bytes[2] : 0x1p26;
-    const double memory_bytes = fmin(8 * last, r->device.memory_bytes / 8);
     struct run_ceilings *c = &r->ceilings;
     *c = (struct run_ceilings){.peaks_n = 0};
     c->read.per_s = c->moved.per_s = (double)NAN;
@@ -206,7 +216,7 @@ enum err_code run_measure_ceilings(struct run *r, struct err *e)
         if (r->set.launches && strcmp(k->ceiling, "launch") == 0) TRY(measure_launches(r, k, e));
         const bool reads = strcmp(k->ceiling, "read") == 0;
         if (!reads && strcmp(k->ceiling, "bandwidth") != 0) continue;
-        if (!r->set.hot) TRY(measure_stream(r, k, memory_bytes, true, SIZE_MAX, reads ? &c->read : &c->moved, e));
+        if (!r->set.hot) TRY(measure_memory(r, k, SIZE_MAX, reads ? &c->read : &c->moved, e));
         for (size_t l = 0; reads && l < RUN_LEVELS && !r->stopped; l++)
             TRY(measure_stream(r, k, r->device.cache_bytes[l] / 2, false, SIZE_MAX, &c->cache[l], e));
     }
@@ -222,7 +232,6 @@ enum { TRIES_MAX = 2, FEW = 2 };
 static enum err_code try_again(struct run *r, const char *unit, bool cold, struct err *e)
 {
     struct run_ceilings *c = &r->ceilings;
-    const double last = r->device.cache_bytes[2] > 0 ? r->device.cache_bytes[2] : 0x1p26;
     const size_t most = run_left_s(r->set.ceilings_until_s) > 0 ? SIZE_MAX : FEW;
     for (size_t i = 0; i < r->device.kernels_n && !r->stopped; i++) {
         const struct wire_kernel *k = &r->device.kernels[i];
@@ -232,7 +241,7 @@ static enum err_code try_again(struct run *r, const char *unit, bool cold, struc
             if (strcmp(c->peak[j].unit, unit) == 0) lacking = &c->peak[j];
         if (!lacking || !isnan(lacking->per_s) || lacking->tries >= TRIES_MAX || (read && !cold)) continue;
         lacking->tries++;
-        if (read) TRY(measure_stream(r, k, fmin(8 * last, r->device.memory_bytes / 8), true, most, lacking, e));
+        if (read) TRY(measure_memory(r, k, most, lacking, e));
         for (size_t p = 0; peak && p < k->points_n; p++)
             for (size_t j = 0; j < k->variants_n && !r->stopped; j++) {
                 const struct wire_variant *v = &k->variants[j];
@@ -246,8 +255,7 @@ static enum err_code try_again(struct run *r, const char *unit, bool cold, struc
 
 enum err_code run_choose_again(struct run *r, bool *done, struct err *e)
 {
-    const double last = r->device.cache_bytes[2] > 0 ? r->device.cache_bytes[2] : 0x1p26,
-                 until_s = r->set.ceilings_until_s;
+    const double until_s = r->set.ceilings_until_s;
     struct run_ceiling read = {.per_s = (double)NAN}, moved = {.per_s = (double)NAN};
     enum err_code code = ERR_OK;
     *done = r->choices < TRIES_MAX;
@@ -258,8 +266,7 @@ enum err_code run_choose_again(struct run *r, bool *done, struct err *e)
         const struct wire_kernel *k = &r->device.kernels[i];
         const bool reads = strcmp(k->ceiling, "read") == 0;
         if (reads || strcmp(k->ceiling, "bandwidth") == 0)
-            code = measure_stream(r, k, fmin(8 * last, r->device.memory_bytes / 8), true, SIZE_MAX,
-                                  reads ? &read : &moved, e);
+            code = measure_memory(r, k, SIZE_MAX, reads ? &read : &moved, e);
     }
     r->set.ceilings_until_s = until_s;
     TRY(code);

@@ -23,8 +23,9 @@ enum { CELLS_MAX = 200, SPARE = COLUMN_SHOWN | COLUMN_SPARE };
 struct sheet {
     struct column columns[CELLS_MAX];
     size_t n;
-    bool full;  /* there are more columns than room */
-    bool kinds; /* rows of several kinds, or of several formats of one */
+    bool full;   /* there are more columns than room */
+    bool kinds;  /* rows of several kinds, or of several formats of one */
+    bool probed; /* rows of a probe */
 };
 
 union cell {
@@ -55,7 +56,7 @@ static bool has_place(const char *key)
         if (strcmp(MEASURED[i].key, key) == 0) return true;
     for (size_t i = 0; i < sizeof FORMATS / sizeof FORMATS[0]; i++)
         if (strcmp(FORMATS[i], key) == 0) return true;
-    return probe_cells_has(key);
+    return false;
 }
 
 static void add_column(struct sheet *s, const char *key, enum column_kind kind, unsigned flags)
@@ -125,8 +126,9 @@ static enum err_code each_cell(struct arena *a, const struct result *r,
 
 static void take_column(void *closure, const char *key, const char *text)
 {
+    struct sheet *s = closure;
     (void)text;
-    if (!has_place(key)) add_column(closure, key, COLUMN_STRING, SPARE);
+    if (!has_place(key) && (!s->probed || !probe_cells_has(key))) add_column(s, key, COLUMN_STRING, SPARE);
 }
 
 struct filling {
@@ -187,9 +189,7 @@ static bool has_cell(const struct result *r, const struct probe_cell *c)
 
 static void plan_probed(const struct result *r, size_t n, struct sheet *s)
 {
-    bool probed = false;
-    for (size_t i = 0; i < n; i++) probed = probed || store_is_probed(&r[i]);
-    if (probed) add_column(s, PROBE_CELLS_SHAPE, COLUMN_STRING, SPARE);
+    if (s->probed) add_column(s, PROBE_CELLS_SHAPE, COLUMN_STRING, SPARE);
     for (size_t j = 0; j < probe_cells_n; j++)
         for (size_t i = 0; i < n; i++)
             if (has_cell(&r[i], &probe_cells[j]))
@@ -247,6 +247,8 @@ static enum err_code plan_sheet(struct arena *a, const struct result *r, size_t 
     for (size_t i = 0; i < n; i++) {
         const struct rows_format *f = store_row_format(&r[i]);
         s->kinds = s->kinds || f != first;
+        s->probed = s->probed || store_is_probed(&r[i]);
+        one = one || (is_ceiling(&r[i]) && *r[i].dtype);
         if (is_ceiling(&r[i])) continue;
         sampled = sampled || r[i].times_n;
         one = one || !two_formats(f);

@@ -212,7 +212,7 @@ enum err_code engine_load_version(struct arena *a, const char *text, struct engi
 
 const char *engine_terms_text(const struct engine *g, bool overlapped, char out[ENGINE_TEXT])
 {
-    char host[UNITS_TEXT_MAX], each[UNITS_TEXT_MAX], kernel[UNITS_TEXT_MAX], times[32] = "", more[64] = "";
+    char host[UNITS_TEXT_MAX], each[UNITS_TEXT_MAX], kernel[UNITS_TEXT_MAX], times[32] = "", more[ENGINE_TEXT / 2] = "";
     const struct engine_terms *t = &g->terms;
     const bool of_step = t->host_s > 0, of_sequence = t->sequence_s > 0;
     if (fabs(t->factor - 1) > 1e-9) (void)snprintf(times, sizeof times, "%.4g times ", t->factor);

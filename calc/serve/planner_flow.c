@@ -10,7 +10,7 @@ enum err_code planner_flow_of(struct arena *a, const struct workload_spec *spec,
     const double period_s = workload_period_s(spec), half = .5;
     const bool sine = spec->arrival == WORKLOAD_DIURNAL;
     *out = (struct planner_flow){.n = 0};
-    if (!(period_s > 0)) return ERR_OK;
+    if (!(period_s > 0) || !(sine || w->span_s > 0)) return ERR_OK;
     double *requests = arena_array(a, BINS, sizeof *requests);
     if (!requests) return err_nomem(e);
     *out = (struct planner_flow){

@@ -398,8 +398,10 @@ enum err_code replica_step_all(struct replica *r, int64_t n, struct simulate_ste
     if (!prompts) {
         const int64_t period = mix_period(r->setup->plan);
         int64_t most = INT32_MAX;
-        for (int64_t i = 0; i < n; i++)
-            if (r[i].decoding_n > 0 && run_length(&r[i]) < most) most = run_length(&r[i]);
+        for (int64_t i = 0; i < n; i++) {
+            const int64_t own = r[i].decoding_n > 0 ? run_length(&r[i]) : most;
+            most = own < most ? own : most;
+        }
         most = straight(r, n, most, until_s - copy_s, &took_s, &slope_s);
         all.steps = most > period ? most - most % period : most;
         took_s = sum_s(took_s, slope_s, (double)all.steps);

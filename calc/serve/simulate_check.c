@@ -55,6 +55,8 @@ enum err_code simulate_check(const struct simulate_setup *s, struct err *e)
     if (simulate_parted(s) && (s->blocks < s->groups || (s->tier.blocks > 0 && s->tier.blocks < s->groups)))
         return err_set(e, ERR_RANGE, "%lld attention groups, and not a block of the cache for each",
                        (long long)s->groups);
+    if (simulate_parted(s) && s->budget_tokens < s->groups)
+        return err_set(e, ERR_RANGE, "%lld attention groups, and not a token of a step for each", (long long)s->groups);
     if (s->policy != SIMULATE_STATIC && s->budget_tokens < 1) return err_set(e, ERR_RANGE, "a step of no tokens");
     if (s->policy == SIMULATE_CHUNKED && s->budget_tokens < s->max_seqs)
         return err_set(e, ERR_RANGE, "a step of %lld tokens is too small for %lld sequences that decode",

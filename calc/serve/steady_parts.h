@@ -184,6 +184,10 @@ double steady_saturation_of(struct steady_replica *r);
  * requests: 0 where places for `seqs` bind, not the cache for `cache` sequences. MODEL.md "Steady state". */
 double steady_again_frac(const struct steady_replica *r, double seqs, double cache);
 
+/* steady_token_s -- a token's time with what prompts that came before it add, over all of a request's; infinite: they
+ * wait ever longer. */
+double steady_token_s(const struct steady_replica *r, const struct steady_flow *f);
+
 /* steady_routed -- copies among which arrivals at a rate are shared in turn or evened out; 1: by chance. */
 static inline int64_t steady_routed(const struct steady_setup *s)
 {

@@ -86,17 +86,31 @@ static void end_answers(struct ring *x, const struct steady_lengths *l, double s
     }
 }
 
+/* Tokens of prompts in a step with room for so many, first come, first served; *ended: how many end in it. */
+static double take_pieces(struct ring *x, double room, size_t *ended)
+{
+    double tokens = 0;
+    for (*ended = 0; *ended < x->asked_n && tokens < room; (*ended)++) {
+        struct asked *q = &x->asked[(x->asked_from + *ended) % PLACES_MAX];
+        const double piece = fmin(q->left_tokens, room - tokens);
+        tokens += piece;
+        q->left_tokens -= piece;
+        if (q->left_tokens > 0) break;
+    }
+    return tokens;
+}
+
 bool steady_ring_solve(struct steady_replica *r, double clients, double n, struct steady_histogram *ttft,
                        struct steady_histogram *tpot)
 {
     struct steady_times *t = r->times;
     const struct steady_lengths *l = r->s->lengths;
     struct ring x;
-    const size_t places = (size_t)(n + .5), waiting = (size_t)(clients - n + .5);
     const double asked = r->s->requests > 0 ? r->s->requests / (double)r->s->replicas : ROUNDS * clients;
     const double all = fmin(asked, REQUESTS_MAX), from = floor(all / 4), to = floor(3 * all / 4);
     double step = 0, now_s = 0, done = 0, began_s = 0, first_s = 0, firsts = 0, with = 0, busy_s = 0, decode_s;
-    if (places < 1 || places > PLACES_MAX || clients - n > PLACES_MAX || all < 16 * clients) return false;
+    if (!(n >= 1 && n < PLACES_MAX) || !(clients - n < PLACES_MAX) || !(all >= 16 * clients)) return false;
+    const size_t places = (size_t)(n + .5), waiting = (size_t)(fmax(clients - n, 0) + .5);
     decode_s = steady_times_step_s(t, n, 0);
     open_ring(&x, l);
     for (size_t i = 0; i < waiting; i++) x.waiting_s[i] = 0;
@@ -108,18 +122,10 @@ bool steady_ring_solve(struct steady_replica *r, double clients, double n, struc
             step = x.answer[x.answer_from].before_step;
         }
         end_answers(&x, l, step, now_s, waiting, weight, tpot);
-        const double decoding = (double)x.answer_n, room = fmax(t->budget_tokens - t->rows * decoding, 1);
-        double tokens = 0;
-        size_t ended = 0;
-        while (ended < x.asked_n && tokens < room) {
-            struct asked *q = &x.asked[(x.asked_from + ended) % PLACES_MAX];
-            const double piece = fmin(q->left_tokens, room - tokens);
-            tokens += piece;
-            q->left_tokens -= piece;
-            if (q->left_tokens > 0) break;
-            ended++;
-        }
-        const double took_s = steady_times_step_s(t, decoding, tokens);
+        const double decoding = (double)x.answer_n;
+        size_t ended;
+        const double tokens = take_pieces(&x, fmax(t->budget_tokens - t->rows * decoding, 1), &ended),
+                     took_s = steady_times_step_s(t, decoding, tokens);
         now_s += took_s;
         step++;
         for (size_t i = 0; i < ended; i++) {

@@ -170,7 +170,7 @@ static double busiest_prompts(double n, double groups)
     for (double m = 1;; m++) {
         const double more = 1 - pow(below, groups);
         most += more;
-        if (more < 1e-6) break;
+        if (!(more >= 1e-6)) break;
         term *= mean / m;
         below = fmin(below + term, 1);
     }
