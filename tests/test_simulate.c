@@ -960,6 +960,10 @@ static void test_groups(void **state)
         assert_true(run(b.arena, &s).refused > 0);
         s.blocks = groups - 1;
         assert_int_equal(simulate_run(b.arena, &s, &(struct simulate_result){0}, &e), ERR_RANGE);
+        s.blocks = groups * 60;
+        s.policy = SIMULATE_FCFS;
+        s.budget_tokens = groups - 1;
+        assert_int_equal(simulate_run(b.arena, &s, &(struct simulate_result){0}, &e), ERR_RANGE);
         arena_close(b.arena);
     }
 }
