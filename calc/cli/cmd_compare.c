@@ -75,6 +75,7 @@ struct comparison {
     struct estimate_case *cases; /* of the rows */
     struct compare_row *rows;
     size_t models_n, variants_n, rows_n;
+    bool capped;       /* a model allows no context as long as the default */
     bool nothing_left; /* none of a preset's changes could be made */
 };
 
@@ -240,6 +241,25 @@ static enum err_code check_typed(const struct comparison *k, struct err *e)
     return ERR_OK;
 }
 
+/* The default context of all rows: no longer than the file of any model allows. */
+static enum err_code cap_context(struct comparison *k, struct err *e)
+{
+    struct estimate_request *q = &k->request.estimate;
+    int64_t *context = arena_array(k->arena, 1, sizeof *context);
+    if (!context) return err_nomem(e);
+    *context = q->context[0];
+    for (size_t i = 0; i < k->variants_n && !option_given(q->options, "context"); i++) {
+        struct model m;
+        if (k->variant[i].what_if) continue;
+        TRY(model_load(k->arena, k->variant[i].model, q->set, q->set_n, &m, e));
+        const int64_t most = model_context_limit(&m);
+        if (most > 0 && most < *context) *context = most;
+    }
+    k->capped = *context < q->context[0];
+    q->context = context;
+    return ERR_OK;
+}
+
 static enum err_code fill_rows(struct comparison *k, struct err *e)
 {
     k->cases = arena_array(k->arena, k->variants_n, sizeof *k->cases);
@@ -316,6 +336,8 @@ static enum err_code write_heading(struct comparison *k, struct out *o, struct e
                         isnan(k->request.tpot_s) && isnan(k->request.ttft_s) ? "" : " in memory and promised times");
     if (!line) return err_nomem(e);
     put_wrapped(o, 2, line);
+    if (k->capped)
+        put_wrapped(o, 2, "note: the default context is 1024, and the file of a model here allows no more than this");
     if (m->max_context_tokens > 0 && q->context[0] > m->max_context_tokens) {
         line = arena_printf(k->arena, "note: context %lld is beyond the %lld that the model's file allows",
                             (long long)q->context[0], (long long)m->max_context_tokens);
@@ -487,6 +509,7 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     if (table_format_parse(option_get(&v, "format"), &format, e) != ERR_OK) return err_prepend(e, "--format: ");
     TRY(read_request(a, &v, &k.request, e));
     TRY(read_variants(&k, &v, e));
+    TRY(cap_context(&k, e));
     TRY(fill_rows(&k, e));
     TRY(out_open(a, option_get(&v, "output"), &o, e));
     TRY(write_all(&k, &v, format, o, e));

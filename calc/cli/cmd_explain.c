@@ -94,7 +94,7 @@ static enum err_code refuse_options(const struct option_values *v, const char *t
     return ERR_OK;
 }
 
-/* The scope, and the point; the default context ends with a learned position table. */
+/* The scope, and the point; the default context is no longer than the model's file allows. */
 static enum err_code open_topic(struct arena *a, const struct option_values *v, const char *topic, struct scope *s,
                                 int64_t *batch, int64_t *context, struct err *e)
 {
@@ -103,8 +103,8 @@ static enum err_code open_topic(struct arena *a, const struct option_values *v, 
         s->quantity.tp = 1; /* of the whole model */
     TRY(units_parse_count(option_get(v, "batch"), 1, 1 << 24, batch, e));
     TRY(units_parse_count(option_get(v, "context"), 1, 1 << 30, context, e));
-    const int64_t rows = s->quantity.model ? model_positions(&s->model) : 0;
-    if (!option_given(v, "context") && rows > 0 && rows < *context) *context = rows;
+    const int64_t most = s->quantity.model ? model_context_limit(&s->model) : 0;
+    if (!option_given(v, "context") && most > 0 && most < *context) *context = most;
     return scope_context(s, *context, e);
 }
 

@@ -24,6 +24,7 @@ struct estimate_request {
     const char *what_if;                                /* stacked changes of the model; NULL none */
     const int64_t *batch, *context, *prompt, *generate; /* context, or prompt x generate */
     size_t batch_n, context_n, prompt_n, generate_n;
+    bool context_is_default;
     struct layout_request layout;
     struct offload_request offload;
     const char *weights, *kv, *activations; /* NULL: as stored */
@@ -308,6 +309,10 @@ const struct column *estimate_op_columns(size_t *n);
 
 /* estimate_longest -- the longest context that is asked for, of the decoder where m has an encoder. */
 int64_t estimate_longest(const struct estimate_request *q, const struct model *m);
+
+/* estimate_context -- context i of those asked for; where none was, the default, or what m's file allows if that is
+ * less. */
+int64_t estimate_context(const struct estimate_request *q, const struct model *m, size_t i);
 
 /* estimate_points -- how many points one case has. estimate_eval -- points first .. first+n-1 of it, context-major,
  * batch running fastest. Errors: ERR_NOMEM. */

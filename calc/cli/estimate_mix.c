@@ -78,6 +78,7 @@ static enum err_code parse_mix(struct arena *a, const struct option_values *v, s
     }
     q->context = longest; /* which the model's own limits are held against */
     q->context_n = 1;
+    q->context_is_default = false;
     return ERR_OK;
 }
 

@@ -81,6 +81,13 @@ static enum err_code phase_ops(struct arena *a, const struct estimate_request *q
     return ERR_OK;
 }
 
+/* Of an operator nothing runs in its phase: it is of an encoder at rest, or needs an image. */
+static bool rests(const struct step_op *op)
+{
+    const double bytes = op->bytes + op->wire_bytes + op->fabric_bytes;
+    return !(op->flops > 0 || op->vector_flops > 0 || bytes > 0 || op->time_s > 0);
+}
+
 enum err_code estimate_ops(struct arena *a, const struct estimate_request *q, const struct estimate_case *c,
                            const struct estimate_row *point, struct estimate_op_row **out, size_t *out_n, struct err *e)
 {
@@ -95,7 +102,8 @@ enum err_code estimate_ops(struct arena *a, const struct estimate_request *q, co
     struct estimate_op_row *rows = arena_array(a, total, sizeof *rows);
     if (!rows) return err_nomem(e);
     for (size_t p = 0; p < PHASES; p++)
-        for (size_t i = 0; i < l.n[p]; i++)
+        for (size_t i = 0; i < l.n[p]; i++) {
+            if (rests(&l.op[p][i])) continue;
             rows[at++] =
                 (struct estimate_op_row){.model = p == DRAFT ? c->draft.name : point->model,
                                          .hardware = point->hardware,
@@ -108,7 +116,8 @@ enum err_code estimate_ops(struct arena *a, const struct estimate_request *q, co
                                          .context = point->context,
                                          .gamma = p >= DRAFT ? point->gamma : TABLE_INT_UNKNOWN,
                                          .op = l.op[p][i]};
+        }
     *out = rows;
-    *out_n = total;
+    *out_n = at;
     return ERR_OK;
 }

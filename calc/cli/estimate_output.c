@@ -139,7 +139,7 @@ static void write_layout_lines(struct out *o, const struct estimate_case *c)
 }
 
 /* What all rows of the table share. */
-static void write_workload_line(struct out *o, const struct estimate_request *q)
+static void write_workload_line(struct out *o, const struct estimate_request *q, const struct model *m)
 {
     if (q->mix_text) {
         put_line(o, 2, "one step of %s", q->mix_text);
@@ -154,7 +154,7 @@ static void write_workload_line(struct out *o, const struct estimate_request *q)
     if (one_context && q->averaged)
         out_printf(o, "%lld tokens in, %lld out", (long long)q->prompt[0], (long long)q->generate[0]);
     else if (one_context)
-        out_printf(o, "context %lld", (long long)q->context[0]);
+        out_printf(o, "context %lld", (long long)estimate_context(q, m, 0));
     out_char(o, '\n');
 }
 
@@ -207,7 +207,7 @@ void estimate_write_heading(struct out *o, const struct estimate_request *q, con
         put_line(o, 2, "fidelity %s (a floor: servers are 2-4x slower), conventions %s",
                  step_fidelity_name(q->fidelity), q->conventions_text);
     if (q->drafting.draft) estimate_drafting_write(o, q, c);
-    write_workload_line(o, q);
+    write_workload_line(o, q, m);
     if (m->notes) put_line(o, 2, "note: %s", m->notes);
     const int64_t longest = estimate_longest(q, &c->model);
     if (m->max_context_tokens > 0 && longest > m->max_context_tokens)

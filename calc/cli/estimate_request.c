@@ -144,6 +144,7 @@ static enum err_code parse_workload(struct arena *a, const struct option_values 
         return err_set(e, ERR_USAGE,
                        "--context fixes the context; it cannot stand beside --prompt, --generate or --workload");
     q->averaged = q->prompt_n > 0;
+    q->context_is_default = !q->averaged && !option_given(v, "context");
     size_t points;
     if (__builtin_mul_overflow(q->batch_n, q->averaged ? q->prompt_n * q->generate_n : q->context_n, &points) ||
         points > UNITS_RANGE_MAX * (size_t)10)

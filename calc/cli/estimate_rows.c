@@ -317,6 +317,16 @@ static enum err_code note_window(struct arena *a, const struct estimate_request 
     return m->notes ? ERR_OK : err_nomem(e);
 }
 
+/* The default context, where the model ends before it. */
+static enum err_code note_context(struct arena *a, const struct estimate_request *q, struct model *m, struct err *e)
+{
+    if (!q->context_is_default || estimate_context(q, m, 0) == q->context[0]) return ERR_OK;
+    m->notes = arena_printf(a, "%s%scontext %lld in place of the default %lld: the model's file allows no more",
+                            m->notes ? m->notes : "", m->notes ? "; " : "", (long long)estimate_context(q, m, 0),
+                            (long long)q->context[0]);
+    return m->notes ? ERR_OK : err_nomem(e);
+}
+
 /* What the text says as notes, for rows. */
 static enum err_code note_rows(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
                                struct err *e)
@@ -357,6 +367,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     if (q->diffusion_block && c->model.diffusion) c->model.block_tokens = q->diffusion_block;
     if (q->what_if) TRY(whatif_apply_all(a, &c->model, q->what_if, e));
     TRY(estimate_source_open(a, q, &c->model, e));
+    TRY(note_context(a, q, &c->model, e));
     TRY(note_window(a, q, &c->model, e));
     TRY(lora_options_apply(&q->adapters, &c->model, e));
     if (q->training.tokens > 0) TRY(train_model(q->training.recipe, &c->model, e));
@@ -412,9 +423,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     if (q->calibrated) TRY(open_calibrated(a, q, c, e));
     if (q->drafting.draft) TRY(estimate_drafting_open(a, q, &setup, c, e));
     TRY(estimate_note_stored(a, q, c, e));
-    if (model_positions(&c->model) > 0 && estimate_longest(q, &c->model) > model_positions(&c->model))
-        return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", c->model.name,
-                       (long long)estimate_longest(q, &c->model), (long long)model_positions(&c->model));
+    TRY(model_check_context(&c->model, estimate_longest(q, &c->model), e));
     TRY(note_rows(a, q, c, e));
     return q->engine ? estimate_engine_open(a, q, c, e) : ERR_OK;
 }
@@ -428,11 +437,17 @@ static int64_t most(const int64_t *list, size_t n)
     return r;
 }
 
+int64_t estimate_context(const struct estimate_request *q, const struct model *m, size_t i)
+{
+    const int64_t most_tokens = q->context_is_default ? model_context_limit(m) : 0;
+    return most_tokens > 0 && most_tokens < q->context[i] ? most_tokens : q->context[i];
+}
+
 int64_t estimate_longest(const struct estimate_request *q, const struct model *m)
 {
     const int64_t before = m->encoder.layers > 0 ? m->encoder.start_tokens : most(q->prompt, q->prompt_n);
     if (q->averaged) return before + most(q->generate, q->generate_n);
-    return most(q->context, q->context_n);
+    return q->context_is_default ? estimate_context(q, m, 0) : most(q->context, q->context_n);
 }
 
 size_t estimate_points(const struct estimate_request *q)
@@ -473,7 +488,7 @@ static struct asked asked_at(const struct estimate_request *q, const struct mode
         k.generate = q->generate[at % q->generate_n];
         k.context = (encodes ? m->encoder.start_tokens : k.prompt) + k.generate;
     } else {
-        k.prompt = k.context = q->context[at];
+        k.prompt = k.context = estimate_context(q, m, at);
         k.generate = TABLE_INT_UNKNOWN;
         if (encodes) k.prompt = m->encoder.source_tokens;
     }

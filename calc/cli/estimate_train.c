@@ -372,7 +372,8 @@ enum err_code estimate_train_run(struct arena *a, const struct estimate_request 
             return err_set(e, ERR_USAGE, "--train: how %s is trained is not described", c->model.name);
         TRY(train_compile(a, &setup, &p, e));
         for (size_t k = 0; k < each; k++) {
-            rows[i * each + k] = fill_row(a, q, c, p, q->batch[k % q->batch_n], q->context[k / q->batch_n]);
+            rows[i * each + k] =
+                fill_row(a, q, c, p, q->batch[k % q->batch_n], estimate_context(q, &c->model, k / q->batch_n));
             fits += rows[i * each + k].fits;
         }
     }

@@ -128,9 +128,9 @@ static enum err_code open_plan(struct arena *a, const struct option_values *v, s
     TRY(layout_options_nodes(&p->asked, p->gpus, p->gpus, &p->hw, &p->per_node, e));
     TRY(layout_options_used(&p->asked, &p->model, p->gpus, p->per_node, &p->asked.layout, e));
     layout_options_latency(&p->asked, &p->hw);
-    if (model_positions(&p->model) > 0 && p->context > model_positions(&p->model))
-        return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", p->model.name,
-                       (long long)p->context, (long long)model_positions(&p->model));
+    const int64_t most = model_context_limit(&p->model);
+    if (!option_given(v, "context") && most > 0 && most < p->context) p->context = most;
+    TRY(model_check_context(&p->model, p->context, e));
     TRY(offload_options_open(&away, &p->hw, &offload, NULL, e));
     p->setup =
         (struct step_setup){.model = &p->model,

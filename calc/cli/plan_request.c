@@ -332,7 +332,7 @@ static enum err_code open_formats(struct arena *a, const struct option_values *v
     if (first.bidirectional) return err_set(e, ERR_USAGE, "%s: it does not generate, so there is no TPOT", first.name);
     TRY(model_refuse_encoder(&first, "services of one are not planned", e));
     c->model = first.name;
-    c->max_context_tokens = model_positions(&first) > 0 ? model_positions(&first) : first.max_context_tokens;
+    c->max_context_tokens = model_context_limit(&first);
     const bool wide = !first.weights_unknown && model_linear_format(&first)->bits == 16;
     TRY(formats(a, v, "weights", wide, &weights, &weights_n, e));
     TRY(formats(a, v, "kv", first.kv.bits == 16, &kv, &kv_n, e));

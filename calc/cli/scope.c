@@ -231,9 +231,7 @@ enum err_code scope_open(struct arena *a, const struct option_values *v, const c
 enum err_code scope_context(const struct scope *s, int64_t context, struct err *e)
 {
     const struct model *m = s->quantity.model;
-    if (m && model_positions(m) > 0 && context > model_positions(m))
-        return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", m->name,
-                       (long long)context, (long long)model_positions(m));
+    if (m) TRY(model_check_context(m, context, e));
     if (s->tokens > context)
         return err_set(e, ERR_USAGE, "--tokens %lld: the context, %lld tokens, has the new ones in it",
                        (long long)s->tokens, (long long)context);

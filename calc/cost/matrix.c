@@ -10,7 +10,8 @@
 #define PROD(...) SYM_PROD(b->c, __VA_ARGS__)
 #define SUM(...) SYM_SUM(b->c, __VA_ARGS__)
 
-/* The matrices of an operator, in the order in which it stacks them. One of two alone is the second. */
+/* The matrices of an operator, in the order in which it stacks them. One of two alone is the second. Of two rows with a
+ * name the first that lists as many as the operator has. */
 static const struct {
     const char *op;
     enum module of[4]; /* MODULE_STATE_IN more than once: stored as one matrix */
@@ -21,6 +22,7 @@ static const struct {
     {"q_proj", {MODULE_Q, MODULE_K, MODULE_V, MODULES}, false},
     {"o_proj", {MODULE_O, MODULES, MODULES, MODULES}, false},
     {"kv_proj", {MODULE_KV_A, MODULES, MODULES, MODULES}, false},
+    {"kv_proj", {MODULE_K, MODULE_V, MODULES, MODULES}, false},
     {"source_kv_proj", {MODULE_K, MODULE_V, MODULES, MODULES}, false},
     {"o_a_proj", {MODULE_O, MODULES, MODULES, MODULES}, false},
     {"o_b_proj", {MODULE_O, MODULES, MODULES, MODULES}, false},
@@ -71,16 +73,22 @@ static const struct {
 /* Matrix i of the n that an operator has. */
 static enum module module_of(const char *op, bool recurrent, size_t i, size_t n)
 {
-    for (size_t k = 0; k < sizeof STACKS / sizeof STACKS[0]; k++) {
+    enum { ROWS = sizeof STACKS / sizeof STACKS[0] };
+    size_t row = ROWS;
+    for (size_t k = 0; k < ROWS; k++) {
         if (strcmp(STACKS[k].op, op) != 0) continue;
         if (recurrent != STACKS[k].recurrent && strcmp(op, "qkv_proj") == 0) continue;
-        const enum module first = STACKS[k].of[0];
-        const bool gated = first == MODULE_GATE || first == MODULE_SHARED_GATE || first == MODULE_EXPERT_GATE;
-        const size_t all = STACKS[k].of[2] != MODULES ? 3 : 2;
-        const size_t at = gated && n < all ? i + all - n : i;
-        return at < 4 ? STACKS[k].of[at] : MODULES;
+        if (row == ROWS) row = k;
+        if (n > 1 && STACKS[k].of[1] == MODULES) continue;
+        row = k;
+        break;
     }
-    return MODULES;
+    if (row == ROWS) return MODULES;
+    const enum module first = STACKS[row].of[0];
+    const bool gated = first == MODULE_GATE || first == MODULE_SHARED_GATE || first == MODULE_EXPERT_GATE;
+    const size_t all = STACKS[row].of[2] != MODULES ? 3 : 2;
+    const size_t at = gated && n < all ? i + all - n : i;
+    return at < 4 ? STACKS[row].of[at] : MODULES;
 }
 
 static enum module module_in(const struct build *b, const char *op, size_t i, size_t n)

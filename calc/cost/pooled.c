@@ -10,7 +10,6 @@
 
 /* Elementwise flops: of a number that enters an entry: + of its place, softmax max, -, exp, +, /, times, sum; of one of
  * the entry its norm. Of a softmax per score. Of a norm without a weight. */
-
 enum { POOL_FLOPS = 8, NORM_FLOPS = 4, SOFTMAX_FLOPS = 5, PLAIN_NORM_FLOPS = 3 };
 
 /* Products and gates of the tokens that the next entry is made of stay until it is closed: each is written once, and

@@ -9,10 +9,11 @@
 #define OVER(x, n) sym_div(b->c, (x), INT(n))
 
 /* Elementwise flops. A decay is made of its input by a sum, a softplus (exp, +, log) and a product. */
-/* ... Gates of an mLSTM's token and head: two soft caps (over, tanh, times), log-sigmoid (exp, +, log), the exponent
+enum { DECAY_FLOPS = 5, SOFTPLUS_FLOPS = 3, SIGMOID_FLOPS = 4, UNIT_FLOPS = 3, SILU_GATE_FLOPS = 5 };
+
+/* Of the gates of an mLSTM's token and head: two soft caps (over, tanh, times), log-sigmoid (exp, +, log), the exponent
  * kept (+, max) and two factors by it (-, exp, -, exp), and the least divisor (neg, exp, abs, max). */
 enum { CAP_FLOPS = 3, MEMORY_FLOPS = 2 * CAP_FLOPS + 3 + 2 + 4 + 4 };
-enum { DECAY_FLOPS = 5, SOFTPLUS_FLOPS = 3, SIGMOID_FLOPS = 4, UNIT_FLOPS = 3, SILU_GATE_FLOPS = 5 };
 
 /* Width of a query or key before a feature map. */
 static const struct sym *key_width(const struct cost_symbols *y, const struct recurrence *p)

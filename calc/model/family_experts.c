@@ -168,6 +168,7 @@ const struct family FAMILIES_EXPERTS[] = {
      .vary = vary_jetmoe,
      .spelled = {"kv_channels", "num_local_experts"},
      .defaults = {{DIM_HEAD_DIM, 128}, {DIM_KV_HEADS, 16}, {DIM_EXPERTS, 8}, {DIM_EXPERTS_PER_TOKEN, 2}},
+     .modules = MODULES_JETMOE,
      .blocks = "attention whose queries and output experts make, experts",
      .exact = "total and active against the published sizes (8B, 2.2B active)"},
     {.name = "dbrx",

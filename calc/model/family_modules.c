@@ -69,6 +69,14 @@ const struct family_module MODULES_LLADA[] = {
     {MODULE_Q, "q_proj"},     {MODULE_K, "k_proj"},   {MODULE_V, "v_proj"},    {MODULE_O, "attn_out"},
     {MODULE_GATE, "ff_proj"}, {MODULE_UP, "up_proj"}, {MODULE_DOWN, "ff_out"}, {0}};
 
+const struct family_module MODULES_JETMOE[] = {{MODULE_K, "self_attention.kv_proj"},
+                                               {MODULE_V, "self_attention.kv_proj"},
+                                               {MODULE_EXPERT_GATE, "mlp.input_linear"},
+                                               {MODULE_EXPERT_UP, "mlp.input_linear"},
+                                               {MODULE_EXPERT_DOWN, "mlp.output_linear"},
+                                               {MODULE_ROUTER, "mlp.router.layer"},
+                                               {0}};
+
 const struct family_module MODULES_GRANITE_MOE[] = {{MODULE_EXPERT_GATE, "block_sparse_moe.input_linear"},
                                                     {MODULE_EXPERT_UP, "block_sparse_moe.input_linear"},
                                                     {MODULE_EXPERT_DOWN, "block_sparse_moe.output_linear"},

@@ -436,6 +436,12 @@ enum err_code model_medusa(struct arena *a, const struct model *m, int64_t heads
 /* model_positions -- tokens that its learned position table has rows for; 0: it has none. */
 int64_t model_positions(const struct model *m);
 
+/* model_context_limit -- tokens that its file allows: the rows of a learned position table, else what it states; 0: it
+ * says nothing. model_check_context -- ERR_USAGE where a position table ends before `tokens`; beyond what a file states
+ * alone a model still computes. */
+int64_t model_context_limit(const struct model *m);
+enum err_code model_check_context(const struct model *m, int64_t tokens, struct err *e);
+
 /* model_passes_whole -- a diffusion model without blocks: every pass takes the whole sequence, and there is no cache.
  * model_set_blocks -- a diffusion model settles blocks of so many tokens, each in so many passes (0: what it had).
  * Errors: ERR_USAGE another model, passes without a block, or more of them than a block has tokens. */

@@ -395,6 +395,18 @@ static enum err_code note_read_as(struct reader *r)
 
 int64_t model_positions(const struct model *m) { return m->position_rows - m->position_offset; }
 
+int64_t model_context_limit(const struct model *m)
+{
+    return model_positions(m) > 0 ? model_positions(m) : m->max_context_tokens;
+}
+
+enum err_code model_check_context(const struct model *m, int64_t tokens, struct err *e)
+{
+    if (model_positions(m) == 0 || tokens <= model_positions(m)) return ERR_OK;
+    return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", m->name,
+                   (long long)tokens, (long long)model_positions(m));
+}
+
 /* as: the family that the file is read as, whatever it says; NULL its own. */
 static enum err_code parse(struct arena *a, const struct json *j, const struct family *as, struct model *out,
                            struct err *e)
