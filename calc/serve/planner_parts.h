@@ -35,7 +35,6 @@ struct planner_clock {
     bool overlapped;
     struct planner_kept {
         int64_t step_tokens, seqs; /* seqs: of two pools; 0 of one */
-        int64_t batch_tokens;      /* of several stages (steady.h) */
         double piece_tokens;       /* of a prompt in a step */
         bool slowest;
         struct steady_times *times, *decode;

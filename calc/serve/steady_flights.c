@@ -295,7 +295,7 @@ enum err_code steady_flights_run(struct arena *a, const struct steady_flights *s
     struct flights f = {.s = s, .part = -1, .stages = s->stages < STAGES_MAX ? s->stages : STAGES_MAX};
     double steps = 0, from_s = 0, made = 0;
     for (size_t i = 0; i < s->lengths_n; i++) steps += (s->output[i] - 1) / (double)s->lengths_n;
-    const double held = holds(s, steps), warm = 2 * held + 64, seen = fmax(2 * held, 500); /* not a unit */
+    const double held = holds(s, steps), warm = 1.5 * held + 64, seen = fmax(1.5 * held, 400); /* not a unit */
     f.requests = (int64_t)fmin(warm + seen + held, SEQS_MAX);
     const int64_t from = (int64_t)fmin(warm, (double)f.requests / 3),
                   to = f.requests - (int64_t)fmin(held, (double)f.requests / 4);
