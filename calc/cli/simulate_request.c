@@ -375,7 +375,7 @@ static enum err_code open_draft(struct simulate_case *c, struct err *e)
                                        .gamma = d->has_tree ? d->tree.depth : d->gamma,
                                        .prompts = step_kv_bytes_per_token(c->of.speculation.draft) > 0,
                                        .kv_bytes_per_token = step_kv_bytes_per_token(c->of.speculation.draft),
-                                       .seed = c->spec.seed};
+                                       .seed = c->trace ? 1 : c->spec.seed}; /* of plans */
     return ERR_OK;
 }
 
