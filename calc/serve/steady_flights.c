@@ -33,7 +33,8 @@ struct flights {
     const struct steady_flights *s;
     struct request *request;
     int64_t requests, next, came; /* next: to enter */
-    int64_t part;                 /* one whose prompt is in part in batches; -1 */
+    int64_t part, part_in;        /* one whose prompt is in part in batches, the last of them; -1 */
+    int64_t launched, landed;     /* batches */
     int32_t *lost;                /* those without their caches, [max_seqs] */
     int64_t lost_n;
     struct batch batch[STAGES_MAX];
@@ -98,6 +99,19 @@ static void lose(struct flights *f, struct batch *b)
     f->lost[f->lost_n++] = i;
 }
 
+/* So does one whose prompt is in part computed, unless a batch under way has a piece of it: it entered last. */
+static bool lose_part(struct flights *f)
+{
+    if (f->part < 0 || f->part_in > f->landed) return false;
+    struct request *q = &f->request[f->part];
+    f->held -= (double)(q->prompt + q->made - q->left);
+    q->left = q->prompt + q->made;
+    f->running--;
+    f->lost[f->lost_n++] = (int32_t)f->part;
+    f->part = -1;
+    return true;
+}
+
 /* A piece of a prompt; its last one, and it is in the batch. */
 static double board(struct flights *f, struct batch *b, int64_t i, double left)
 {
@@ -106,6 +120,7 @@ static double board(struct flights *f, struct batch *b, int64_t i, double left)
     q->left -= piece;
     f->held += (double)piece;
     f->part = q->left > 0 ? i : -1;
+    f->part_in = f->launched + 1;
     if (q->left == 0) b->seq[b->n + b->ends_n++] = (int32_t)i;
     return (double)piece;
 }
@@ -116,16 +131,20 @@ static double fill(struct flights *f, struct batch *b)
 {
     const struct steady_flights *s = f->s;
     const double room = fmax((double)s->budget_tokens - (double)b->n, 0);
-    const int64_t had = b->n;
+    const int64_t had = f->lost_n;
     double left = room;
-    while (b->n > 0 && used(f) + (double)b->n > s->cache_tokens) lose(f, b);
+    while (b->n > 0 && used(f) + (double)b->n > s->cache_tokens)
+        if (!lose_part(f)) lose(f, b);
     const double spare = (double)b->n;
     if (f->part >= 0 && left >= 1) {
         const double piece = fmin(left, (double)f->request[f->part].left);
-        if (used(f) + piece + spare > s->cache_tokens && f->flights_n > 0) return 0;
+        if (used(f) + piece + spare > s->cache_tokens && (f->flights_n > 0 || b->n > 0)) {
+            (void)lose_part(f);
+            return 0;
+        }
         left -= board(f, b, f->part, left);
     }
-    while (had == b->n && left >= 1 && f->part < 0 && (f->lost_n > 0 || f->next < f->came)) {
+    while (had >= f->lost_n && left >= 1 && f->part < 0 && (f->lost_n > 0 || f->next < f->came)) {
         const int64_t i = f->lost_n > 0 ? f->lost[f->lost_n - 1] : f->next;
         const double piece = fmin(left, (double)f->request[i].left);
         const bool place = f->running < s->max_seqs,
@@ -175,6 +194,7 @@ static void launch(struct flights *f, int64_t landed)
         if (!b->used) return;
         fly(f, b, (double)b->n, tokens);
         f->order[(f->first + f->flights_n++) % f->stages] = place;
+        f->launched++;
     }
 }
 
@@ -194,6 +214,7 @@ static int64_t land(struct flights *f)
     struct batch *b = &f->batch[place];
     f->first = (f->first + 1) % f->stages;
     f->flights_n--;
+    f->landed++;
     f->clock_s = b->end_s;
     b->landed++;
     b->used = false;
