@@ -194,7 +194,7 @@ static enum err_code simulate(struct arena *a, struct simulate_case *c, struct e
     progress_end(&c->progress);
     interrupt_release(&held);
     TRY(code);
-    if (c->setup.server) simulate_front(&c->result);
+    if (c->server_text) simulate_front(&c->result);
     return c->steps_lost ? err_nomem(e) : ERR_OK;
 }
 

@@ -427,16 +427,24 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
                           c->engine.name, engine_terms_text(&c->engine, c->setup.overlapped, terms),
                           units_format_time(host, engine_first_s(0)), units_format_time(overhead, ENGINE_TOKEN_S));
     if (c->moved) simulate_put_line(o, "note: %s", c->moved);
-    if (c->setup.server && c->server.source->transfer[0] != SOURCE_OWN)
+    if (c->setup.server && c->setup.server->source->transfer[0] != SOURCE_OWN)
         simulate_put_line(o, "note: kernels of %s, transferred from %s (%s)",
                           text_clean(trace, sizeof trace, c->of.hw.key, strlen(c->of.hw.key)),
-                          c->server.source->file[0].device, source_transfers[c->server.source->transfer[0]]);
+                          c->setup.server->source->file[0].device,
+                          source_transfers[c->setup.server->source->transfer[0]]);
     simulate_put_line(o, "fidelity %s%s%s%s", s->fidelity,
                       c->request.calibrated || c->server_text ? "" : " (a floor: servers are 2-4x slower)",
                       s->overhead_s > 0 ? ", and of every step " : "",
                       s->overhead_s > 0 ? units_format_time(overhead, s->overhead_s) : "");
     if (c->transfer) simulate_put_line(o, "note: %s", c->transfer);
-    if (c->p90) simulate_put_line(o, "at P90 of the band: every step takes %.4g times its median", c->setup.slower);
+    const bool of_floors = c->server_text && !c->setup.server;
+    if (of_floors)
+        simulate_put_line(o,
+                          "stages: batches take their floors times %.4g, which is what the same ranks in one stage "
+                          "take of theirs%s",
+                          c->setup.slower, c->p90 ? ", at P90 of the band" : "");
+    if (c->p90 && !of_floors)
+        simulate_put_line(o, "at P90 of the band: every step takes %.4g times its median", c->setup.slower);
     if (c->trace)
         simulate_put_line(o, "%lld request%s of %s%s", (long long)s->requests, s->requests == 1 ? "" : "s",
                           text_clean(trace, sizeof trace, c->trace, strlen(c->trace)), offered_text(offered, s));

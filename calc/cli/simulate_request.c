@@ -12,6 +12,7 @@
 #include "calc/cli/transfers.h"
 #include "calc/serve/paged.h"
 #include "calc/serve/planner.h"
+#include "calc/serve/planner_verify.h"
 
 /* One of n words, by its place. */
 static enum err_code word(const char *text, const char *name, const char *const *words, size_t n, int *out,
@@ -223,7 +224,7 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     q->activations = option_get(v, "activations");
     TRY(WORD(option_get(v, "fidelity"), "fidelity", &fidelity, e, "bound", "roofline", "calibrated"));
     q->calibrated = fidelity == 2 && !c->server_text; /* a server's steps are: by its own */
-    q->fidelity = fidelity == 2 ? STEP_BOUND : (enum step_fidelity)fidelity;
+    q->fidelity = fidelity == 2 ? (c->server_text ? STEP_ROOFLINE : STEP_BOUND) : (enum step_fidelity)fidelity;
     q->efficiency = option_get(v, "efficiency");
     q->framework = option_get(v, "framework");
     if (c->server_text && ((option_given(v, "fidelity") && fidelity != 2) || q->framework || q->efficiency))
@@ -245,9 +246,11 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
         return err_set(e, ERR_USAGE,
                        "--draft: an engine drafts a number of tokens that is set before it starts: --gamma N, or a "
                        "tree of them: --tree 4x2x1");
-    if (q->drafting.draft && (c->server_text || c->setup.policy == SIMULATE_STATIC))
-        return err_set(e, ERR_USAGE, "--draft beside %s is not described",
-                       c->server_text ? "--server" : "--policy static");
+    if (q->drafting.draft && c->setup.policy == SIMULATE_STATIC)
+        return err_set(e, ERR_USAGE, "--draft beside --policy static is not described");
+    if (q->drafting.tp > 0 && c->server_text)
+        return err_set(e, ERR_USAGE,
+                       "--draft-tp: a server's draft is on the model's GPUs, where it divides among them");
     q->prefill_together = q->drafting.draft != NULL; /* a draft computes the prompts of a step together */
     TRY(check_pools(v, c, e));
     TRY(estimate_case_open(a, q, option_get(v, "model"), option_get(v, "gpu"), &c->of, e));
@@ -267,9 +270,9 @@ static enum err_code load_server(struct arena *a, const struct option_values *v,
     return ERR_OK;
 }
 
+/* One stage without a draft, as it is in itself. */
 static enum err_code open_server(struct arena *a, struct simulate_case *c, struct err *e)
 {
-    if (!c->server_text) return ERR_OK;
     const struct step_setup setup = {.model = &c->of.model,
                                      .hw = &c->of.hw,
                                      .layout = c->of.layout,
@@ -278,7 +281,6 @@ static enum err_code open_server(struct arena *a, struct simulate_case *c, struc
                                      .beside_bytes = estimate_tower_bytes(&c->of)};
     TRY(engine_case_open(a, &c->engine, &setup, &c->server, e));
     c->setup.server = &c->server;
-    c->moved = engine_device_note(a, &c->engine, &c->of.hw);
     return ERR_OK;
 }
 
@@ -373,7 +375,7 @@ static enum err_code open_draft(struct simulate_case *c, struct err *e)
                                        .gamma = d->has_tree ? d->tree.depth : d->gamma,
                                        .prompts = step_kv_bytes_per_token(c->of.speculation.draft) > 0,
                                        .kv_bytes_per_token = step_kv_bytes_per_token(c->of.speculation.draft),
-                                       .seed = c->spec.seed};
+                                       .seed = c->trace ? 1 : c->spec.seed}; /* of plans */
     return ERR_OK;
 }
 
@@ -423,25 +425,91 @@ static enum err_code open_pool(struct arena *a, struct simulate_case *c, struct 
     return ERR_OK;
 }
 
+/* Sequences that memory allows, as ridge plan counts them. */
+static enum err_code batch_of(struct simulate_case *c, const struct planner_traffic *t, double *out, struct err *e)
+{
+    const struct simulate_setup *s = &c->setup;
+    double of[STEP_VALUES_N];
+    TRY(step_eval_layout(c->of.step, NULL, 1, 1, ceil(t->context_tokens) + (double)s->block_tokens / 2, 1, of, e));
+    const double bytes = of[STEP_kv_bytes] + of[STEP_state_bytes];
+    *out = fmin(bytes > 0 ? fmax(1, floor(c->pool_bytes / bytes)) : (double)s->max_seqs, (double)s->max_seqs);
+    return ERR_OK;
+}
+
+/* Whether a plan's clock has the times. */
+static bool planned(const struct simulate_case *c)
+{
+    return c->server_text && (c->request.drafting.draft || layout_whole(&c->of.layout).pp > 1);
+}
+
+/* Stages and drafts beside a server's steps, by the clock of a plan of the same layout (planner_times_of). */
+static enum err_code open_planned(struct arena *a, struct simulate_case *c, struct err *e)
+{
+    const struct estimate_case *of = &c->of;
+    const struct estimate_drafting *d = &c->request.drafting;
+    struct simulate_setup *s = &c->setup;
+    struct layout_request latency = c->request.layout;
+    layout_options_latency(&latency, &of->hw);
+    const struct planner_device device = {.hw = &of->hw,
+                                          .price = price_of(NULL, &of->hw),
+                                          .most = of->gpus,
+                                          .per_node = layout_whole(&of->layout).per_node,
+                                          .latency = latency.latency,
+                                          .offload = of->offload,
+                                          .host_bytes_per_s = (double)NAN};
+    const struct planner_format format = {.model = &of->model};
+    const int64_t gamma = d->has_tree ? d->tree.depth : d->gamma;
+    const struct planner_drafting drafting = {.model = &of->draft,
+                                              .accept = d->accept,
+                                              .bonus = of->speculation.bonus,
+                                              .one_pass = of->speculation.one_pass,
+                                              .prompts = s->draft.prompts,
+                                              .gamma = &gamma,
+                                              .gamma_n = 1,
+                                              .shape = of->speculation.shape};
+    struct planner_request q = {.device = &device,
+                                .devices_n = 1,
+                                .format = &format,
+                                .formats_n = 1,
+                                .drafting = d->draft ? &drafting : NULL,
+                                .aim = PLANNER_SERVE,
+                                .ttft = {(double)NAN, .95},
+                                .tpot = {(double)NAN, .95},
+                                .fidelity = PLANNER_CALIBRATED,
+                                .p90 = c->p90,
+                                .server = &c->engine,
+                                .overlapped = s->overlapped,
+                                .utilization_frac = (double)NAN};
+    struct planner_plan plan = {.layout = of->layout, .gamma = d->draft ? gamma : 0};
+    struct planner_times t;
+    TRY(planner_traffic_of(a, &c->work, 1, &q.traffic, e));
+    TRY(batch_of(c, &q.traffic, &plan.batch_most, e));
+    TRY(planner_times_of(a, &q, &plan, &t, e));
+    s->plan = t.plan;
+    s->server = t.server;
+    s->overlapped = t.overlapped;
+    s->slower = t.slower;
+    if (t.draft) s->draft.of = t.draft;
+    return ERR_OK;
+}
+
 /* How much slower than predicted nine of ten services are at most: of a server's steps what was measured (engine_band),
  * else the band of steps, at the batch that memory allows, as ridge plan has it. */
 static enum err_code open_band(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
 {
     struct simulate_setup *s = &c->setup;
     struct planner_traffic t;
-    double of[STEP_VALUES_N];
+    double batch;
     int p90;
     TRY(WORD(option_get(v, "band"), "band", &p90, e, "p50", "p90"));
     c->p90 = p90 == 1;
     if (option_given(v, "band") && !c->request.calibrated && !c->server_text)
         return err_set(e, ERR_USAGE, "--band is of calibrated times: it needs --fidelity calibrated or --server%s",
                        option_given(v, "server") ? " NAME, not none" : "");
+    if (planned(c)) return open_planned(a, c, e);
     if (!c->p90) return ERR_OK;
     TRY(planner_traffic_of(a, &c->work, 1, &t, e));
-    TRY(step_eval_layout(c->of.step, NULL, 1, 1, ceil(t.context_tokens) + (double)s->block_tokens / 2, 1, of, e));
-    const double bytes = of[STEP_kv_bytes] + of[STEP_state_bytes];
-    const double fit = bytes > 0 ? fmax(1, floor(c->pool_bytes / bytes)) : (double)s->max_seqs;
-    const double batch = fmin(fit, (double)s->max_seqs);
+    TRY(batch_of(c, &t, &batch, e));
     s->slower = c->server_text ? engine_band(&c->server, batch, t.context_tokens, t.prompt_tokens)
                                : calibrated_band(c->of.calibrated, batch, t.context_tokens, t.prompt_tokens);
     return isnan(s->slower) ? err_set(e, ERR_INPUT, "%s: errors: no \"slow_p90\", so there is no P90", c->engine.file)
@@ -469,7 +537,8 @@ enum err_code simulate_case_open(struct arena *a, const struct option_values *v,
         return err_set(e, ERR_USAGE, "--route prefix looks for cached prefixes: it needs --prefix-cache");
     TRY(option_time(v, "overhead", &s->overhead_s, e));
     s->work = &c->work;
-    TRY(open_server(a, c, e));
+    if (c->server_text && !planned(c)) TRY(open_server(a, c, e));
+    if (c->server_text) c->moved = engine_device_note(a, &c->engine, &c->of.hw);
     s->plan = s->server ? c->server.bound : c->of.mix_plan;
     s->calibrated = c->of.calibrated;
     s->replicas = c->of.replicas;

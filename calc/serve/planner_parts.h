@@ -35,12 +35,17 @@ struct planner_clock {
     bool overlapped;
     struct planner_kept {
         int64_t step_tokens, seqs; /* seqs: of two pools; 0 of one */
-        int64_t batch_tokens;      /* of several stages (steady.h) */
         double piece_tokens;       /* of a prompt in a step */
         bool slowest;
         struct steady_times *times, *decode;
     } kept[64];
     size_t kept_n;
+    struct planner_saturated { /* of several stages, limits that were asked for before */
+        int64_t step_tokens, seqs;
+        double cache_tokens, slower, rate_per_s;
+        bool cache; /* binds */
+    } saturated[32];
+    size_t saturated_n;
     double ratio[24]; /* of calibrated to floor at batch 2^i; 0 not asked for */
 };
 

@@ -41,13 +41,11 @@ enum err_code planner_steady_times(struct planner *p, struct planner_clock *c, i
 {
     const int64_t seqs = decode ? decode->max_seqs : 0;
     struct planner_kept *k = c->kept;
-    while (k < c->kept + c->kept_n && (k->step_tokens != step_tokens || k->seqs != seqs || k->slowest != s->slowest ||
-                                       k->batch_tokens != s->batch_tokens))
+    while (k < c->kept + c->kept_n && (k->step_tokens != step_tokens || k->seqs != seqs || k->slowest != s->slowest))
         k++;
     if (k == c->kept + c->kept_n) {
         if (c->kept_n == sizeof c->kept / sizeof *c->kept) return ERR_OK;
-        *k = (struct planner_kept){
-            .step_tokens = step_tokens, .seqs = seqs, .slowest = s->slowest, .batch_tokens = s->batch_tokens};
+        *k = (struct planner_kept){.step_tokens = step_tokens, .seqs = seqs, .slowest = s->slowest};
         /* what has prompts in the same pieces has most in common, else the latest: budgets rise, and only small ones
          * have prompts in pieces */
         k->piece_tokens = steady_times_piece(s);

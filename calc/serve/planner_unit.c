@@ -181,7 +181,9 @@ enum err_code planner_unit_make(struct planner *p, size_t device, size_t format,
     if (code == ERR_OK) {
         out->weight_bytes = v[STEP_weight_bytes];
         out->floor_tpot_s = v[STEP_decode_step_s];
-        out->floor_ttft_s = v[STEP_prefill_s];
+        /* pieces may follow one another closely, so that all stages compute at the same time */
+        const bool pieces = planner_stages_fly(&out->layout) && planner_policy(q) == SIMULATE_CHUNKED;
+        out->floor_ttft_s = v[STEP_prefill_s] / (pieces ? (double)out->layout.pp : 1);
         out->floor_tpot_by = most(v[STEP_decode_compute_s], v[STEP_decode_memory_s], v[STEP_decode_link_s],
                                   v[STEP_decode_host_bytes] / link);
         out->floor_ttft_by = most(v[STEP_prefill_compute_s], v[STEP_prefill_memory_s], v[STEP_prefill_link_s],

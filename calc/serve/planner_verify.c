@@ -95,17 +95,38 @@ static bool look(void *closure, size_t finished, size_t all)
 }
 
 /* Steps of a copy by its clock: of several stages floors, times what the plan has for such a layout. */
-static enum err_code open_times(struct planner *p, struct planner_unit *u, const struct planner_plan *plan,
-                                struct simulate_setup *s, struct planner_clock **clock, struct err *e)
+static enum err_code times_of(struct planner *p, struct planner_unit *u, const struct planner_plan *plan,
+                              struct planner_times *out, struct err *e)
 {
-    TRY(planner_clock_of(p, plan->device, plan->format, &u->layout, plan->gamma, clock, e));
-    s->plan = (*clock)->plan;
-    s->calibrated = (*clock)->calibrated;
-    s->server = (*clock)->server;
-    s->overlapped = (*clock)->overlapped;
-    if (planner_stages_fly(&u->layout)) return planner_ratio(p, u, plan, &s->slower, e);
-    s->slower = planner_band(p, *clock, plan->batch_most);
+    struct planner_clock *c;
+    TRY(planner_clock_of(p, plan->device, plan->format, &u->layout, plan->gamma, &c, e));
+    *out = (struct planner_times){
+        .plan = c->plan, .calibrated = c->calibrated, .server = c->server, .overlapped = c->overlapped};
+    if (c->draft) {
+        out->draft = &c->draft->of;
+        out->draft_kv_bytes_per_token = step_kv_bytes_per_token(c->draft->of.draft);
+    }
+    if (planner_stages_fly(&u->layout)) return planner_ratio(p, u, plan, &out->slower, e);
+    out->slower = planner_band(p, c, plan->batch_most);
     return ERR_OK;
+}
+
+enum err_code planner_times_of(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
+                               struct planner_times *out, struct err *e)
+{
+    struct planner *p = arena_alloc(a, sizeof *p);
+    struct planner_unit u;
+    struct layout one = plan->layout;
+    const char *why = planner_verifies(plan);
+    if (!p) return err_nomem(e);
+    if (why) return err_set(e, ERR_USAGE, "%s", why);
+    one.replicas = 1;
+    TRY(planner_open(a, q, p, e));
+    TRY(planner_unit_make(p, plan->device, plan->format, &one, &u, e));
+    if (u.why) return err_set(e, ERR_USAGE, "%s", u.why);
+    if (plan->gamma > 0) TRY(planner_unit_draft(p, &u, plan->gamma, e));
+    if (u.why) return err_set(e, ERR_USAGE, "%s", u.why);
+    return times_of(p, &u, plan, out, e);
 }
 
 static enum err_code simulate(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
@@ -114,7 +135,7 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
 {
     struct planner p;
     struct planner_unit u;
-    struct planner_clock *c;
+    struct planner_times c;
     struct keeper k = {.arena = a, .run = out};
     struct workload closer = *w;
     struct layout one = plan->layout;
@@ -154,17 +175,22 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
         s.tier.blocks = (int64_t)fmin(q->tier_bytes / (double)u.gpus / s.tier.block_bytes, PAGED_BLOCKS_MAX);
         s.tier.blocks *= groups;
     }
-    TRY(open_times(&p, &u, plan, &s, &c, e));
+    TRY(times_of(&p, &u, plan, &c, e));
+    s.plan = c.plan;
+    s.calibrated = c.calibrated;
+    s.server = c.server;
+    s.overlapped = c.overlapped;
+    s.slower = c.slower;
     if (plan->prefill > 0) {
         const struct planner_link link = planner_link_of(q, plan->device, plan->gpus);
         s.pools = (struct simulate_pools){
             .prefill = plan->prefill, .link_bytes_per_s = link.bytes_per_s, .link_latency_s = link.latency_s};
     }
-    if (c->draft)
-        s.draft = (struct simulate_draft){.of = &c->draft->of,
+    if (c.draft)
+        s.draft = (struct simulate_draft){.of = c.draft,
                                           .gamma = plan->gamma,
                                           .prompts = q->drafting->prompts,
-                                          .kv_bytes_per_token = step_kv_bytes_per_token(c->draft->of.draft),
+                                          .kv_bytes_per_token = c.draft_kv_bytes_per_token,
                                           .seed = 1};
     *out = (struct planner_run){.band = s.slower, .of_floors = planner_stages_fly(&u.layout), .blocks = s.blocks};
     if (keep) {

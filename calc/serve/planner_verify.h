@@ -102,6 +102,22 @@ struct planner_run {
     enum planner_verdict late; /* LATE_TTFT or LATE_TPOT */
 };
 
+/* The times of a plan's steps as its simulation has them: of several stages floors, times `slower`. */
+struct planner_times {
+    struct mix_plan *plan;
+    struct calibrated *calibrated; /* NULL: floors, or a server's */
+    struct engine_case *server;    /* NULL: none, or of several stages */
+    bool overlapped;
+    double slower;                       /* the band, in stages times over floors with it */
+    const struct speculate_setup *draft; /* NULL: none */
+    double draft_kv_bytes_per_token;
+};
+
+/* planner_times_of -- of device, format, layout, gamma and batch_most of a plan alone. Errors: as planner_search. Cost:
+ * some milliseconds, to compile steps. */
+enum err_code planner_times_of(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
+                               struct planner_times *out, struct err *e);
+
 /* planner_run -- what planner_verify looks at, step by step. Errors: as planner_verify. Cost: likewise, and a struct
  * for each run of steps. planner_run_judge -- its quantiles at the parts promised, against the promises. Errors:
  * ERR_NOMEM. */

@@ -111,8 +111,6 @@ struct steady_setup {
                        one */
     bool slowest;   /* of a plan in stages: a step takes what its slowest stage takes, as that of one of as many batches
                        as there are stages; else all of them, one after another */
-    int64_t batch_tokens; /* of a plan in stages: a turn of budget_tokens is in batches of so many tokens, close behind
-                             one another, so that it takes what its first one takes; 0: in one */
     double watermark_frac;
     int64_t replicas;          /* the rate, or the clients, are split evenly */
     enum simulate_route route; /* open, of several: what each of them has of the arrivals; by prefixes: by chance */
@@ -134,7 +132,7 @@ struct steady_setup {
 double steady_times_piece(const struct steady_setup *s);
 
 /* steady_times_open -- for questions of the same plan, calibrated, server, overhead (over slower), policy, groups,
- * slowest, batch_tokens, budget, lengths, load and, of several, replicas and route; s->times, of another budget and of
+ * slowest, budget, lengths, load and, of several, replicas and route; s->times, of another budget and of
  * all else the same (NULL: none), have what they know in common. steady_pools_times_open -- of two pools, s->times and
  * s->decode->times likewise, for questions of the same of both and of the same max_seqs. Errors: ERR_NOMEM. */
 enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, struct steady_times **out,

@@ -58,7 +58,6 @@ struct steady_times {
     double shared;                      /* by attention groups that step together; 1 */
     double long_tokens;                 /* a prompt as one of its tokens has it: the square over the mean */
     bool slowest;                       /* stage alone */
-    double batch_tokens;                /* of a turn's batches; infinite: it is one */
     double *stage_s;                    /* [mix_stages] */
     double piece_tokens;                /* of a prompt in a step (steady_times_piece) */
     double context_tokens;              /* of a sequence that decodes, on average over its steps */

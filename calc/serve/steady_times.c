@@ -75,7 +75,7 @@ double steady_times_piece(const struct steady_setup *s)
 {
     const double budget = (double)s->budget_tokens, groups = s->groups > 1 ? (double)s->groups : 1;
     if (s->policy != SIMULATE_CHUNKED) return (double)INFINITY;
-    return fmax(1, (s->batch_tokens > 0 ? fmin((double)s->batch_tokens, budget) : budget) / groups);
+    return fmax(1, budget / groups);
 }
 
 /* Whether prompts of up to `longest` tokens are in the same pieces. */
@@ -116,7 +116,6 @@ enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, s
     t->shared = s->groups > 1 ? (double)s->groups : 1;
     t->long_tokens = s->lengths->prompt_square / s->lengths->prompt_tokens;
     t->slowest = s->slowest;
-    t->batch_tokens = s->batch_tokens > 0 ? (double)s->batch_tokens : (double)INFINITY;
     if (!(t->stage_s = arena_array(a, (size_t)mix_stages(s->plan), sizeof *t->stage_s))) return err_nomem(e);
     if (s->draft.of) {
         struct simulate_draft *d = arena_alloc(a, sizeof *d);
@@ -257,7 +256,6 @@ static double prompt_s(struct steady_times *t, double n, double x)
 double steady_times_step_s(struct steady_times *t, double n, double x)
 {
     double decode_s = 0, part;
-    if (x > t->batch_tokens - n) x = fmax(t->batch_tokens - n, 1);
     if (n > 0 && (t->beside || !(x > 0))) {
         const size_t i = place_of(t, fmax(n, 1), &part);
         decode_s = decode_at(t, i);
