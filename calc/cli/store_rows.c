@@ -330,10 +330,11 @@ enum err_code measured_open(struct arena *a, const struct option_values *v, stru
         out->said = cpu.said;
     } else if (hw_load(a, device, &out->hw, e) != ERR_OK) {
         struct this_cpu cpu;
-        if (!e || this_cpu_load(a, path, 1, &cpu, NULL) != ERR_OK || !rows_is_of(&cpu.hw, device))
-            return e ? e->code : ERR_INPUT;
-        const struct err found = *e;
-        return err_set(e, found.code, "%s; or " THIS_CPU ", the core that ridge probe measured last", found.text);
+        if (!e || e->code == ERR_NOMEM) return e ? e->code : ERR_INPUT;
+        if (this_cpu_load_device(a, path, device, &cpu, NULL) != ERR_OK) return e->code;
+        *e = (struct err){.code = ERR_OK};
+        out->hw = cpu.hw;
+        out->said = cpu.said;
     }
     const struct rows_filter filter = {
         .hw = &out->hw, .framework = option_get(v, "framework"), .kinds = option_get(v, "kind")};

@@ -81,8 +81,8 @@ struct measured {
 /* measured_senseless -- what of the store made no sense, to end with. Errors: as store_senseless. */
 enum err_code measured_senseless(const struct measured *m, struct err *e);
 
-/* measured_open -- --device, --from, --framework, --kind and --store. Errors: as hw_load, this_cpu_load, rows_read,
- * store_read, store_rows_make. */
+/* measured_open -- --device (of no file: a CPU by the name that the store has its ceilings under), --from, --framework,
+ * --kind and --store. Errors: as hw_load, this_cpu_load, rows_read, store_read, store_rows_make. */
 enum err_code measured_open(struct arena *a, const struct option_values *v, struct measured *out, struct err *e);
 
 /* measured_notes -- sentences: whose ceilings; how well classes of a core foretell rows left out of their fit, and
