@@ -36,7 +36,8 @@ enum err_code store_add_all(struct store *s, struct result *r, size_t n, struct 
 
 /* What to read; NULL and 0: all. */
 struct store_filter {
-    const char *kernel, *row_kind, *device, *outcome;
+    const char *kernel; /* names joined by ',' */
+    const char *row_kind, *device, *outcome;
     int64_t id;
     int64_t last;  /* at most so many, the newest */
     bool ceilings; /* only what measures one */

@@ -242,7 +242,8 @@ enum err_code store_read(struct arena *a, struct store *s, const struct store_fi
     size_t have = 0, kept = 0;
     TRY(store_prepare(s,
                       "SELECT * FROM (SELECT r.id, " STORE_RESULT_COLUMNS ", o.device, o.identity, o.tool, o.command,"
-                      " o.started FROM result r JOIN origin o ON o.id = r.origin WHERE (?1 IS NULL OR kernel = ?1)"
+                      " o.started FROM result r JOIN origin o ON o.id = r.origin WHERE (?1 IS NULL OR instr(',' || ?1 "
+                      "|| ',', ',' || kernel || ',') > 0)"
                       " AND (?2 IS NULL OR row_kind = ?2) AND (?3 IS NULL OR device = ?3)"
                       " AND (?4 IS NULL OR outcome = ?4) AND (?5 IS NULL OR r.id = ?5)"
                       " AND (?7 = 0 OR ceiling <> '')"

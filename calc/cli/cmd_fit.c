@@ -98,7 +98,7 @@ static const char *said(const struct measured *m, const struct option_values *v)
 static const char *framework_of(const struct measured *m, const struct option_values *v)
 {
     const char *first = m->rows.v[0].framework;
-    if (option_get(v, "framework") || !m->from) return option_get(v, "framework");
+    if (option_get(v, "framework") || !(m->from || m->probed)) return option_get(v, "framework");
     for (size_t i = 0; i < m->rows.n; i++)
         if (strcmp(m->rows.v[i].framework, first) != 0) return NULL;
     return *first ? first : NULL;

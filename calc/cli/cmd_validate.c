@@ -218,7 +218,7 @@ static enum err_code open_fitted(struct arena *a, const struct wanted *w, const 
     if (w->efficiency) TRY(efficiency_load(a, w->efficiency, f, e));
     if (w->transfer_from) TRY(efficiency_load_device(a, w->transfer_from, f, e));
     if (w->efficiency || w->transfer_from) TRY(transfer(a, hw, f, e));
-    const bool own = m->from && !w->efficiency && !w->transfer_from;
+    const bool own = (m->from || m->probed) && !w->efficiency && !w->transfer_from;
     if (own) {
         struct progress bar;
         progress_start(&bar, "rows");
@@ -279,7 +279,7 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     TRY(validate_rows(a, &m.hw, &m.rows, f.classes ? &f : NULL, &row, e));
     t.notes = notes;
     t.scenario_json = option_scenario_json(a, &v);
-    const bool own = m.from && !w.efficiency && !w.transfer_from;
+    const bool own = (m.from || m.probed) && !w.efficiency && !w.transfer_from;
     if (!own) TRY(sentences(a, &m.rows, f.classes ? &f : NULL, &m.hw, row, notes + t.n_notes, &more, e));
     if (!own) t.n_notes += more;
     const bool all = option_given(&v, "rows");

@@ -406,6 +406,7 @@ enum err_code probe_export(struct arena *a, const struct option_values *v, const
     f.samples = true;
     TRY(probe_store_open(a, v, false, &s, e));
     TRY(store_read(a, s, &f, &r, &n, e));
+    if (f.kernel) TRY(probe_check_found(a, s, &f, n, e));
     for (size_t i = 0; i < n; i++)
         if (!isnan(result_time_s(&r[i])) && *r[i].row_kind && store_row_format(&r[i])) r[kept++] = r[i];
     if (!kept) TRY(store_senseless(s, e));

@@ -86,14 +86,51 @@ static enum err_code rows_of(struct arena *a, const struct result *r, size_t n, 
 
 /* -- history, show -- */
 
-/* Nothing is like what was asked for: whether there is anything else. */
-static enum err_code say_none(struct arena *a, struct store *s, struct err *e)
+/* A name of a list that no result has the kernel of; false: each is some result's. */
+static bool find_unmeasured(const struct result *r, size_t n, const char *list, const char **name, size_t *len)
+{
+    for (*name = list; *name && **name; *name += *len + ((*name)[*len] == ',')) {
+        size_t i = 0;
+        *len = strcspn(*name, ",");
+        while (i < n && !(strlen(r[i].kernel) == *len && strncmp(r[i].kernel, *name, *len) == 0)) i++;
+        if (*len && i == n) return true;
+    }
+    return false;
+}
+
+/* The kernels of results, each once. */
+static enum err_code kernels_of(struct arena *a, const struct result *r, size_t n, const char ***out, size_t *out_n,
+                                struct err *e)
+{
+    *out_n = 0;
+    *out = arena_array(a, n + 1, sizeof **out);
+    if (!*out) return err_nomem(e);
+    for (size_t i = 0; i < n; i++) {
+        size_t j = 0;
+        while (j < *out_n && strcmp((*out)[j], r[i].kernel) != 0) j++;
+        if (j == *out_n) (*out)[(*out_n)++] = r[i].kernel;
+    }
+    return ERR_OK;
+}
+
+enum err_code probe_check_found(struct arena *a, struct store *s, const struct store_filter *f, size_t found,
+                                struct err *e)
 {
     static const struct store_filter ALL = {.kernel = NULL};
     struct result *r;
-    size_t n;
+    const char *name, **kernels;
+    size_t n, len, kernels_n;
+    char word[64], near[160];
+    if (found && !f->kernel) return ERR_OK;
     TRY(store_read(a, s, &ALL, &r, &n, e));
     if (!n) return err_set(e, ERR_NO, "no results yet (ridge probe run)");
+    if (find_unmeasured(r, n, f->kernel, &name, &len)) {
+        TRY(kernels_of(a, r, n, &kernels, &kernels_n, e));
+        (void)text_clean(word, sizeof word, name, len);
+        return err_set(e, ERR_NO, "no results of a kernel \"%s\"%s", word,
+                       text_suggest(near, sizeof near, word, kernels, sizeof *kernels, kernels_n));
+    }
+    if (found) return ERR_OK;
     return err_set(e, ERR_NO, "no such results; there are %zu of other kernels, devices, outcomes or kinds", n);
 }
 
@@ -113,7 +150,7 @@ enum err_code probe_history(struct arena *a, const struct option_values *v, cons
     TRY(probe_store_open(a, v, false, &s, e));
     TRY(store_read(a, s, &f, &r, &n, e));
     if (!n) TRY(store_senseless(s, e));
-    if (!n) return say_none(a, s, e);
+    TRY(probe_check_found(a, s, &f, n, e));
     TRY(rows_of(a, r, n, &rows, e));
     struct column *columns = arena_array(a, probe_row_columns_n, sizeof *columns);
     if (!columns) return err_nomem(e);

@@ -33,6 +33,11 @@ enum err_code probe_store_path(struct arena *a, const struct option_values *v, c
 enum err_code probe_store_open(struct arena *a, const struct option_values *v, bool write, struct store **out,
                                struct err *e);
 
+/* probe_check_found -- where nothing was found, or a kernel of the list has no result, say which, with names that are
+ * near, or whether there is anything else. Errors: ERR_NO; as store_read. */
+enum err_code probe_check_found(struct arena *a, struct store *s, const struct store_filter *f, size_t found,
+                                struct err *e);
+
 /* probe_read_filter -- --device, --kernel, --outcome, --kind, --last. probe_write_out -- a table where -o says, in the
  * format of -f, else the usual one; sheet: text on its side. */
 enum err_code probe_read_filter(const struct option_values *v, struct store_filter *out, struct err *e);

@@ -9,6 +9,7 @@
 #include "calc/base/hash.h"
 #include "calc/base/json.h"
 #include "calc/base/text.h"
+#include "calc/cli/probed_rows.h"
 #include "calc/fit/rows_formats.h"
 #include "calc/fit/shapes.h"
 #include "probe/store.h"
@@ -78,9 +79,7 @@ static double peak_of(const struct hw *hw, const char *unit)
     return (double)NAN;
 }
 
-/* How the ceilings around a result of a core were, beside those of the device: of a hot call those of the caches that
- * its operands were in. */
-static void calibrate(const struct result *r, const struct hw *hw, struct row *out)
+void store_calibrate(const struct result *r, const struct hw *hw, struct row *out)
 {
     struct kernel_work w;
     const struct result_ceilings c = result_ceilings_of(r);
@@ -124,7 +123,7 @@ bool store_row(struct arena *a, const struct result *r, const char *store, const
         *(double *)(void *)((char *)&out->kernel + w->offset) = there ? (double)v : (double)NAN;
     }
     if (!take_cells(a, r, f, out) || f->finish(a, out, &ignored) != ERR_OK) return false;
-    if (store_is_probed(r) && out->kernel.host) calibrate(r, hw, out);
+    if (store_is_probed(r) && out->kernel.host) store_calibrate(r, hw, out);
     return true;
 }
 
@@ -132,16 +131,23 @@ const char *store_query_dtype(const char *dtype) { return strcmp(dtype, "fp8") =
 
 /* -- all of a device -- */
 
-/* The rows alone, whatever else is in the file that holds them. */
+/* The rows alone, whatever else is in the file that holds them and by whatever numbers. */
 static const char *hash_rows(struct arena *a, const struct rows *rows)
 {
     char text[HASH_TEXT_MAX];
+    static const double UNKNOWN = -1;
     uint64_t h = hash_start();
     for (size_t i = 0; i < rows->n; i++) {
         const struct row *r = &rows->v[i];
         h = hash_more(h, r->class_name, strlen(r->class_name) + 1);
         h = hash_more(h, r->family, strlen(r->family) + 1);
-        h = hash_more(h, &r->line, sizeof r->line);
+        h = hash_more(h, r->state, strlen(r->state) + 1);
+        const struct rows_format *f = rows_format_of(&r->kernel);
+        for (size_t j = 0; f && j < f->numbers_n; j++) {
+            double v;
+            memcpy(&v, (const char *)&r->kernel + f->numbers[j].offset, sizeof v);
+            h = hash_more(h, isnan(v) ? &UNKNOWN : &v, sizeof v);
+        }
         h = hash_more(h, &r->time_s, sizeof r->time_s);
     }
     return arena_strndup(a, hash_text(text, h), HASH_TEXT_MAX - 1);
@@ -199,6 +205,12 @@ static enum err_code find_slowed(struct arena *a, struct rows *rows, const struc
         for (size_t j = 0; j < rows->n && !isnan(part[i]); j++)
             if (part[i] > SLOWED * part[j] && is_same_call(&rows->v[i], &rows->v[j])) rows->v[i].uncalibrated = true;
     return ERR_OK;
+}
+
+enum err_code store_find_noisy(struct arena *a, const struct hw *hw, struct rows *rows, struct err *e)
+{
+    TRY(find_busy(a, rows, e));
+    return find_slowed(a, rows, hw, e);
 }
 
 /* Rows of calls that others with precedence are of: own before imported, or the other way round. */
@@ -268,8 +280,7 @@ enum err_code store_rows_make(struct arena *a, const char *store, const struct r
                        filter->hw->name, other ? " (there are some of " : "", other ? other : "", other ? ")" : "",
                        at ? " --threads " : "", at ? at + 1 : "");
     TRY(drop_second(a, &rows, imported, &left_out->second, e));
-    TRY(find_busy(a, &rows, e));
-    TRY(find_slowed(a, &rows, filter->hw, e));
+    TRY(store_find_noisy(a, filter->hw, &rows, e));
     rows.files_n = 1;
     rows.files[0] = (struct rows_file){.path = store, .n = rows.n, .hash = hash_rows(a, &rows)};
     if (!rows.files[0].hash) return err_nomem(e);
@@ -319,15 +330,17 @@ enum err_code measured_open(struct arena *a, const struct option_values *v, stru
         out->said = cpu.said;
     } else if (hw_load(a, device, &out->hw, e) != ERR_OK) {
         struct this_cpu cpu;
-        if (!e || this_cpu_load(a, path, 1, &cpu, NULL) != ERR_OK || !rows_is_of(&cpu.hw, device))
-            return e ? e->code : ERR_INPUT;
-        const struct err found = *e;
-        return err_set(e, found.code, "%s; or " THIS_CPU ", the core that ridge probe measured last", found.text);
+        if (!e || e->code == ERR_NOMEM) return e ? e->code : ERR_INPUT;
+        if (this_cpu_load_device(a, path, device, &cpu, NULL) != ERR_OK) return e->code;
+        *e = (struct err){.code = ERR_OK};
+        out->hw = cpu.hw;
+        out->said = cpu.said;
     }
     const struct rows_filter filter = {
         .hw = &out->hw, .framework = option_get(v, "framework"), .kinds = option_get(v, "kind")};
     if (store) return read_store(a, path, out, &filter, e);
-    return rows_read(a, from, &filter, &out->rows, e);
+    TRY(rows_read(a, from, &filter, &out->rows, e));
+    return probed_rows_mark(a, &out->hw, &out->rows, &out->probed, e);
 }
 
 /* -- what is said of it -- */
@@ -414,7 +427,7 @@ enum err_code measured_notes(struct arena *a, const struct measured *m, const st
     for (size_t i = 0; i < n && classes[i].like.host; i++)
         if (!(notes[k++] = say_class(a, &classes[i]))) return err_nomem(e);
     const size_t before = k;
-    if (m->from) TRY(say_missing(a, m, classes, n, notes, &k, k + MISSING_MAX, e));
+    if (m->from || m->probed) TRY(say_missing(a, m, classes, n, notes, &k, k + MISSING_MAX, e));
     if (k > before + 1 && n && !m->picked) { /* what a store holds from other runs, and nobody asked for */
         const size_t others = k - before;
         notes[before] =

@@ -41,6 +41,16 @@ const char *store_state(struct arena *a, const struct result *r);
  * ceilings around it are known. */
 bool store_is_probed(const struct result *r);
 
+/* store_calibrate -- how the ceilings around a result of a core that a probe measured were, beside those of hw: of a
+ * hot call those of the caches that its operands were in. Sets compute_slower, memory_slower, unbounded and
+ * uncalibrated of its row, whose kernel is known. */
+void store_calibrate(const struct result *r, const struct hw *hw, struct row *row);
+
+/* store_find_noisy -- marks rows as uncalibrated that other programs slowed: where memory was much slower than it often
+ * is, and of a call those that took much longer than at another time. Rows with ceilings are calibrated before. Errors:
+ * ERR_NOMEM. Cost: O(rows^2). */
+enum err_code store_find_noisy(struct arena *a, const struct hw *hw, struct rows *rows, struct err *e);
+
 /* Results of a device that are not among its rows, and samples of those that are. */
 struct store_left_out {
     size_t samples, discards; /* discards: disturbed by other programs, not counted */
@@ -63,6 +73,7 @@ struct measured {
     const char *said; /* whose ceilings; NULL: the device is a file's */
     struct store_left_out left_out;
     const struct store *from; /* the rows are the store's; NULL: of files. store_senseless ends what reads it */
+    bool probed;              /* rows of files say the ceilings around them */
     bool imported;            /* of which imported ones count before own ones */
     bool picked;              /* kinds were named */
 };
@@ -70,8 +81,8 @@ struct measured {
 /* measured_senseless -- what of the store made no sense, to end with. Errors: as store_senseless. */
 enum err_code measured_senseless(const struct measured *m, struct err *e);
 
-/* measured_open -- --device, --from, --framework, --kind and --store. Errors: as hw_load, this_cpu_load, rows_read,
- * store_read, store_rows_make. */
+/* measured_open -- --device (of no file: a CPU by the name that the store has its ceilings under), --from, --framework,
+ * --kind and --store. Errors: as hw_load, this_cpu_load, rows_read, store_read, store_rows_make. */
 enum err_code measured_open(struct arena *a, const struct option_values *v, struct measured *out, struct err *e);
 
 /* measured_notes -- sentences: whose ceilings; how well classes of a core foretell rows left out of their fit, and

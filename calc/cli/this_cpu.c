@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "calc/base/json.h"
 #include "calc/base/text.h"
@@ -320,7 +321,25 @@ static size_t drop_imported(struct result *r, size_t n)
     return kept;
 }
 
-enum err_code this_cpu_load(struct arena *a, const char *path, int64_t threads, struct this_cpu *out, struct err *e)
+/* The results of a device alone, and by how many threads the newest is. */
+static enum err_code pick_device(struct arena *a, const char *store, const char *device, struct result *r, size_t *n,
+                                 int64_t *threads, struct err *e)
+{
+    size_t kept = 0;
+    struct machine m = {.threads = 1};
+    struct err unread = {.code = ERR_OK};
+    for (size_t i = 0; i < *n; i++)
+        if (strcasecmp(r[i].origin.device, device) == 0) r[kept++] = r[i];
+    *n = kept;
+    if (!kept) return err_set(e, ERR_NO, "%s: %s has no ceilings of it", device, store);
+    if (read_machine(a, store, r[kept - 1].origin.identity, &m, &unread) == ERR_NOMEM) return err_nomem(e);
+    if (m.cpu && m.threads > 1) *threads = (int64_t)m.threads;
+    return ERR_OK;
+}
+
+/* device: by its name; NULL: this one. */
+static enum err_code load(struct arena *a, const char *path, const char *device, int64_t threads, struct this_cpu *out,
+                          struct err *e)
 {
     static const struct store_access READ = {.write = false, .patience_s = 20};
     const struct store_filter ceilings = {.ceilings = true};
@@ -342,7 +361,10 @@ enum err_code this_cpu_load(struct arena *a, const char *path, int64_t threads, 
                    : err_nomem(e);
     }
     TRY(store_read(a, s, &ceilings, &r, &n, e));
-    n = drop_imported(r, n);
+    if (device)
+        TRY(pick_device(a, name, device, r, &n, &threads, e));
+    else
+        n = drop_imported(r, n);
     struct err senseless = {.code = ERR_OK};
     (void)store_senseless(s, &senseless);
     if (!n && senseless.code != ERR_OK) return err_set(e, senseless.code, "%s", senseless.text);
@@ -352,4 +374,17 @@ enum err_code this_cpu_load(struct arena *a, const char *path, int64_t threads, 
     if (senseless.code != ERR_OK) out->said = arena_printf(a, "%s; %s", out->said, senseless.text);
     out->hw.measured = out->said;
     return out->said ? find_fitted(a, s, out, e) : err_nomem(e);
+}
+
+enum err_code this_cpu_load(struct arena *a, const char *path, int64_t threads, struct this_cpu *out, struct err *e)
+{
+    return load(a, path, NULL, threads, out, e);
+}
+
+enum err_code this_cpu_load_device(struct arena *a, const char *path, const char *device, struct this_cpu *out,
+                                   struct err *e)
+{
+    TRY(load(a, path, device, 1, out, e));
+    out->hw.key = out->hw.name;
+    return ERR_OK;
 }

@@ -41,4 +41,9 @@ enum err_code this_cpu_make(struct arena *a, const char *store, const struct res
  * of its results. Errors: as store_open, store_read, this_cpu_make. */
 enum err_code this_cpu_load(struct arena *a, const char *path, int64_t threads, struct this_cpu *out, struct err *e);
 
+/* this_cpu_load_device -- the same of the CPU that results in the store call `device`, this one or one whose ceilings
+ * were imported; its name is its key. Errors: as this_cpu_load; ERR_NO no ceilings of it. */
+enum err_code this_cpu_load_device(struct arena *a, const char *path, const char *device, struct this_cpu *out,
+                                   struct err *e);
+
 #endif

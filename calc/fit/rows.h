@@ -24,8 +24,8 @@ struct row {
     const struct rows_format *format; /* whose columns it has, of a file */
     double time_s;
     bool imported;     /* of the store: of a file, not measured there */
-    bool probed;       /* of the store: by a probe, which measured the ceilings around it */
-    bool uncalibrated; /* of the store: of a machine too noisy for its ceilings, so that no fit has it */
+    bool probed;       /* by a probe, which measured the ceilings around it */
+    bool uncalibrated; /* of those: of a machine too noisy for its ceilings, so that no fit has it */
     bool unbounded;    /* of those: a ceiling around it is not known, so that no time of it can be foretold */
 };
 
