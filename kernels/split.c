@@ -55,6 +55,12 @@ static void part_triad(unsigned i, unsigned n, void *room, struct kern_part *out
     part_stream(i, n, 3, out);
 }
 
+static void part_update(unsigned i, unsigned n, void *room, struct kern_part *out)
+{
+    (void)room;
+    part_stream(i, n, 1, out);
+}
+
 /* -- multiply-adds: groups of chains that fill the registers -- */
 
 static void part_fma(unsigned i, unsigned n, void *room, struct kern_part *out)
@@ -128,6 +134,7 @@ static const struct kern_split SPLITS[] = {
     {.kernel = &kern_stream_read, .room = room_read, .part = part_read, .finish = finish_read},
     {.kernel = &kern_stream_copy, .part = part_copy},
     {.kernel = &kern_stream_triad, .part = part_triad},
+    {.kernel = &kern_stream_update, .part = part_update},
     {.kernel = &kern_fma, .part = part_fma},
     {.kernel = &kern_gemm, .shared = 1u << 3 | 1u << 4, .part = part_number},
     {.kernel = &kern_mlp, .shared = 1u << 5 | 1u << 6 | 1u << 7 | 1u << 8, .part = part_number},

@@ -1,9 +1,11 @@
-/* stream -- how fast one core moves memory: read, copy and triad over arrays of fp32.
+/* stream -- how fast one core moves memory: read, copy, triad and update over arrays of fp32.
  *
  * Counted bytes are those of the arrays: n*4 for each. What a store to a line not in the cache reads first (write
  * allocate) is not counted; stores that go past the cache avoid it, so copy and triad come with and without them.
  * A read walks its array at several places at once, since one walk leaves the memory system idle: the variants are the
  * access patterns, and the ceiling is the best of them. After McCalpin's STREAM (1995), which has no read.
+ * An update writes the lines that it read, as recurrent states are: each is fetched and written back, and no store
+ * reads or goes past anything, so that it moves more than what writes elsewhere.
  *
  * Paced walks do something between lines: loads that are asked for as fast as they can be wait in queues that the
  * processor's own fetching ahead then finds full. Of one core of the Zen 4 generation that is 5 % of its bandwidth. */
@@ -425,6 +427,83 @@ static const struct kern_variant TRIAD_VARIANTS[] = {
     {.name = "portable", FP32, .run = triad_portable},
 };
 
+/* -- update: a = -a in place, exact, and as large after any number of calls -- */
+
+static size_t update_buffers(const struct kern_shape *s, struct kern_buffer *out)
+{
+    out[0] = (struct kern_buffer){"a", KERN_STATE, KERN_TYPE_F32, (size_t)s->v[N], 1, 1};
+    return 1;
+}
+
+static void update_reference(const struct kern_call *c, size_t b, size_t i, double *out)
+{
+    (void)b;
+    *out = -kern_read(c->buffer[0], KERN_TYPE_F32, i);
+}
+
+static void update_counts(const struct kern_shape *s, struct kern_counts *out)
+{
+    const double n = (double)s->v[N];
+    *out = (struct kern_counts){.vector_flops = n, .read_bytes = 4 * n, .written_bytes = 4 * n};
+}
+
+static void update_rest(const struct kern_call *c, size_t i)
+{
+    float *a = c->buffer[0];
+    for (; i < (size_t)c->shape->v[N]; i++) a[i] = -a[i];
+}
+
+static void update_portable(const struct kern_call *c) { update_rest(c, 0); }
+
+#if KERN_X86
+/* One walk, `ahead` bytes fetched before they are needed (0: what the hardware does by itself). */
+KERN_AVX512 KERN_INLINE void update_avx512(const struct kern_call *c, size_t ahead)
+{
+    const size_t lines = (size_t)c->shape->v[N] / LANES;
+    float *a = c->buffer[0];
+    const __m512 s = _mm512_set1_ps(-1);
+    for (size_t i = 0; i < lines * LANES; i += LANES) {
+        if (ahead) _mm_prefetch((const char *)(a + i) + ahead, _MM_HINT_T0);
+        _mm512_storeu_ps(a + i, _mm512_mul_ps(s, _mm512_loadu_ps(a + i)));
+    }
+    update_rest(c, lines * LANES);
+}
+KERN_AVX512 static void update_plain(const struct kern_call *c) { update_avx512(c, 0); }
+KERN_AVX512 static void update_fetched(const struct kern_call *c) { update_avx512(c, 1024); /* not a unit */ }
+
+KERN_AVX2 static void update_avx2(const struct kern_call *c)
+{
+    enum { WIDE = 8 };
+    const size_t parts = (size_t)c->shape->v[N] / WIDE;
+    float *a = c->buffer[0];
+    const __m256 s = _mm256_set1_ps(-1);
+    for (size_t i = 0; i < parts * WIDE; i += WIDE) _mm256_storeu_ps(a + i, _mm256_mul_ps(s, _mm256_loadu_ps(a + i)));
+    update_rest(c, parts * WIDE);
+}
+#elif KERN_ARM
+static void update_neon(const struct kern_call *c)
+{
+    const size_t lines = (size_t)c->shape->v[N] / LANES;
+    float *a = c->buffer[0];
+    for (size_t i = 0; i < lines * LANES; i += LANES) {
+        KERN_UNROLL
+        for (size_t j = 0; j < LANES; j += 4) vst1q_f32(a + i + j, vnegq_f32(vld1q_f32(a + i + j)));
+    }
+    update_rest(c, lines * LANES);
+}
+#endif
+
+static const struct kern_variant UPDATE_VARIANTS[] = {
+#if KERN_X86
+    {.name = "avx512-fetch", FP32, .lacks = kern_lacks_avx512, .run = update_fetched},
+    {.name = "avx512", FP32, .lacks = kern_lacks_avx512, .run = update_plain},
+    {.name = "avx2", FP32, .lacks = kern_lacks_avx2, .run = update_avx2},
+#elif KERN_ARM
+    {.name = "neon", FP32, .run = update_neon},
+#endif
+    {.name = "portable", FP32, .run = update_portable},
+};
+
 /* 64 Mi elements are 256 MiB: beyond any last-level cache but the largest; 3 MB are within most. */
 static const struct kern_point POINTS[] = {
     {{{(int64_t)1 << 26}, KERN_FP32}, true},
@@ -446,3 +525,6 @@ const struct kern kern_stream_copy = STREAM("stream-copy", KERN_CEILING_BANDWIDT
                                             copy_reference, one, copy_counts, tolerance_exact, COPY_VARIANTS);
 const struct kern kern_stream_triad = STREAM("stream-triad", KERN_CEILING_BANDWIDTH, "c = a + 3*b", triad_buffers,
                                              triad_reference, one, triad_counts, tolerance_fp32, TRIAD_VARIANTS);
+const struct kern kern_stream_update =
+    STREAM("stream-update", KERN_CEILING_BANDWIDTH, "a = -a, in place", update_buffers, update_reference, one,
+           update_counts, tolerance_exact, UPDATE_VARIANTS);

@@ -10,6 +10,7 @@
     X(kern_stream_read)                                                                                                \
     X(kern_stream_copy)                                                                                                \
     X(kern_stream_triad)                                                                                               \
+    X(kern_stream_update)                                                                                              \
     X(kern_stream_gather)                                                                                              \
     X(kern_gemm)                                                                                                       \
     X(kern_decode_attention)                                                                                           \

@@ -415,8 +415,8 @@ enum err_code plan_make(struct arena *a, const struct wire_device *d, const stru
     const char *lacks = any || !r->kernels || !r->shape ? "" : lacking(a, d, r, &sweep);
     if (!lacks) return err_nomem(e);
     if (!any)
-        return err_set(e, ERR_USAGE, "--shape: no kernel that is asked for has these parameters%s (ridge probe list)",
-                       lacks);
+        return err_set(e, ERR_USAGE, "--shape: no kernel that is asked for has these parameters%s%s (ridge probe list)",
+                       strstr(lacks, " also needs ") ? " and no others" : "", lacks);
     if (!plan.n && !plan.left_out_n && r->points_n)
         return err_set(e, ERR_NO, "the kernels that are asked for are of no kind of its operators");
     if (!plan.n && r->shape && m.out_of_bounds) return err_set(e, ERR_RANGE, "--shape: %s", plan.left_out[0]);

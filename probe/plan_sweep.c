@@ -54,7 +54,13 @@ enum err_code sweep_read(struct arena *a, const struct wire_device *d, const str
         if (!list) return err_nomem(e);
         (void)snprintf(out->arg[out->n].name, sizeof out->arg[0].name, "%.*s", (int)equal, p);
         for (size_t i = 0; i < out->n; i++)
-            if (strcmp(out->arg[i].name, out->arg[out->n].name) == 0) return no_shape(text, e);
+            if (strcmp(out->arg[i].name, out->arg[out->n].name) == 0) {
+                char clean[200], of[80];
+                return err_set(e, ERR_USAGE,
+                               "--shape: found \"%s\": %s is given twice; several sizes of it are a list: %s=1,2",
+                               text_clean(clean, sizeof clean, text, strlen(text)),
+                               text_clean(of, sizeof of, out->arg[i].name, strlen(out->arg[i].name)), of);
+            }
         TRY(check_sign(d, r, out->arg[out->n].name, list, e));
         if (units_parse_range(a, list, 0, INT64_MAX, &out->arg[out->n].values, &out->arg[out->n].values_n, e) != ERR_OK)
             return e ? err_prepend(e, "--shape: %s: ", out->arg[out->n].name) : ERR_USAGE;

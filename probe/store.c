@@ -1,7 +1,7 @@
 #include "probe/store.h"
 
 #include <errno.h>
-#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -202,6 +202,27 @@ static enum err_code make_folders(struct arena *a, const char *path, struct err 
 
 static void release(void *what) { (void)sqlite3_close_v2(((struct store *)what)->db); }
 
+/* Another program has the file locked: wait a moment, or no longer. A program that never lets go costs the patience
+ * once, however many results there are. */
+static int wait_turn(void *store, int asked)
+{
+    enum { FIRST_MS = 1, MOST_MS = 50 };
+    static const double SAID_S = 0.5;
+    struct store *s = store;
+    char text[400];
+    if (s->waited_s >= s->how.patience_s) return 0;
+    const int ms = asked < MOST_MS ? FIRST_MS + asked : MOST_MS;
+    const double began_s = clock_now_s();
+    (void)sqlite3_sleep(ms);
+    s->waited_s += clock_now_s() - began_s;
+    if (s->told || !s->how.waits || s->waited_s < SAID_S) return 1;
+    s->told = true;
+    (void)snprintf(text, sizeof text, "%.200s: another program has it locked; waiting, %.3g s at most", s->path,
+                   s->how.patience_s);
+    s->how.waits(s->how.closure, text);
+    return 1;
+}
+
 /* Two programs that make a file log ahead at once are told apart by SQLite without a wait: the later one asks again. */
 static enum err_code begin_writing(struct store *s, double patience_s, struct err *e)
 {
@@ -240,7 +261,8 @@ enum err_code store_open(struct arena *a, const char *path, const struct store_a
     if (!s->db) return err_nomem(e);
     TRY(arena_defer(a, release, s, e));
     if (opened != SQLITE_OK) return store_fail(s, e);
-    (void)sqlite3_busy_timeout(s->db, (int)fmin(how->patience_s * 1e3, 1e6));
+    s->how = *how;
+    (void)sqlite3_busy_handler(s->db, wait_turn, s);
     if (how->write) {
         TRY(begin_writing(s, how->patience_s, e));
     } else {

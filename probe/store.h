@@ -13,8 +13,10 @@ enum { STORE_LAYOUT = 6 };
 struct store;
 
 struct store_access {
-    bool write;        /* else only read: a file that is absent is then an error */
-    double patience_s; /* how long to wait for others */
+    bool write;                                     /* else only read: a file that is absent is then an error */
+    double patience_s;                              /* how long to wait for others, in all until they let go */
+    void (*waits)(void *closure, const char *text); /* is told once that others have it locked; NULL: nobody is */
+    void *closure;
 };
 
 /* store_default_path -- $XDG_DATA_HOME/ridge/measurements.db, else $HOME/.local/share/ridge/measurements.db. Errors:

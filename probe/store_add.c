@@ -159,7 +159,10 @@ enum err_code store_add_all(struct store *s, struct result *r, size_t n, struct 
     const struct result_origin is = s->is;
     if (!n) return ERR_OK;
     const enum err_code code = store_roll_back(s, add_within(s, r, n, e));
-    if (code == ERR_OK) return ERR_OK;
+    if (code == ERR_OK) {
+        s->waited_s = 0;
+        return ERR_OK;
+    }
     s->origin = origin; /* it went with the transaction */
     s->is = is;
     for (size_t i = 0; i < n; i++) r[i].id = 0;

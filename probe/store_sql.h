@@ -13,6 +13,9 @@ struct store {
     const char *path;        /* clean, for messages */
     int64_t origin;          /* row of the run that is being written; 0: none yet */
     struct result_origin is; /* that run; its texts are the writer's */
+    struct store_access how;
+    double waited_s; /* for others, since it was last written */
+    bool told;       /* that it is waited for */
     size_t senseless_n;
     int64_t senseless[STORE_SENSELESS_MAX]; /* the first results that make no sense */
     struct err why;                         /* of the first */

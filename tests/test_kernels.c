@@ -37,7 +37,7 @@ static void streams_at_odd_sizes(void **state)
 {
     static const int64_t SIZES[] = {1, 2, 15, 16, 17, 63, 64, 65, 127, 1000, 1023, 4096, 10007, 65537};
     static const int64_t PIECES[][2] = {{64, 64}, {128, 64}, {7 * 320, 320}, {9 * 1024, 1024}, {31 * 192, 192}};
-    static const char *const NAMES[] = {"stream-read", "stream-copy", "stream-triad"};
+    static const char *const NAMES[] = {"stream-read", "stream-copy", "stream-triad", "stream-update"};
     struct kern_machine m;
     (void)state;
     kern_machine_open(&m);

@@ -88,6 +88,7 @@ static const struct {
     {"stream-read", {{37}, KERN_FP32}},
     {"stream-copy", {{100003}, KERN_FP32}},
     {"stream-triad", {{100003}, KERN_FP32}},
+    {"stream-update", {{100003}, KERN_FP32}},
     {"fma", {{3 * 192, 211}, KERN_FP32}},
     {"fma", {{7 * 192, 211}, KERN_BF16}},
     {"fma", {{2 * 192, 211}, KERN_INT8}},

@@ -42,14 +42,17 @@ static const struct option OPTIONS[] = {
          "threads that make each call together, each on a core of its own, the ceilings too: of kernels that can be "
          "split (ridge probe list says which: streams, multiply-adds, gemm, mlp, prefill, decode). Results of other "
          "numbers of threads are of another device: this-cpu@N"},
-    {.name = "quick", .kind = OPTION_FLAG, .help = "the shapes that tell most, a second each, a minute in all"},
+    {.name = "quick",
+     .kind = OPTION_FLAG,
+     .help = "the shapes that tell most, a second each, in a minute unless --kernel, --shape or -m picks them"},
     {.name = "all", .kind = OPTION_FLAG, .help = "every shape of the kernels, however long it takes"},
     {.name = "budget",
      .kind = OPTION_TEXT,
      .value = "TIME",
      .help =
          "of all of it: the ceilings have half at most, the most telling shapes come first, and only the first goes on "
-         "beyond it: 2min, with --quick 1min; without end with --all, --kernel, --shape or -m, and of ceilings",
+         "beyond it, by ten seconds or the budget once more: 2min, with --quick 1min; without end with --all, "
+         "--kernel, --shape or -m, and of ceilings",
      .group = "How"},
     {.name = "deadline",
      .kind = OPTION_TEXT,
@@ -75,7 +78,11 @@ static const struct option OPTIONS[] = {
     {.name = "store",
      .kind = OPTION_TEXT,
      .value = "FILE|none",
-     .help = "where results are kept: $XDG_DATA_HOME/ridge/measurements.db",
+     .help =
+         "where results are kept: $XDG_DATA_HOME/ridge/measurements.db. A FILE that cannot be had ends a run before it "
+         "measures; without the usual one it measures, prints, and ends with exit status 4. Locked by another program "
+         "it is "
+         "waited for, 20s and no longer than the budget",
      .group = "Store"},
     {.name = "last", .kind = OPTION_TEXT, .value = "N", .help = "history, export: the newest N results"},
     {.name = "outcome", .kind = OPTION_TEXT, .value = "NAME", .help = "history, export: measured, noisy, wrong, ..."},

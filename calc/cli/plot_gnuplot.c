@@ -124,6 +124,26 @@ static _Noreturn void become_gnuplot(int dir, const char *script, int messages, 
     _exit(told == (ssize_t)sizeof why ? 127 : 126);
 }
 
+static enum err_code no_gnuplot(struct err *e)
+{
+    return err_set(e, ERR_IO, "gnuplot not found: install it (apt-get install gnuplot-nox) or leave out --plot");
+}
+
+enum err_code plot_gnuplot_check(struct err *e)
+{
+    const char *p = getenv("PATH");
+    char file[4096];
+    if (!p) return ERR_OK; /* the system's own default */
+    for (;;) {
+        const size_t n = strcspn(p, ":");
+        const int len =
+            snprintf(file, sizeof file, "%.*s%sgnuplot", (int)(n < sizeof file ? n : sizeof file), p, n ? "/" : "");
+        if (len > 0 && (size_t)len < sizeof file && access(file, X_OK) == 0) return ERR_OK;
+        if (!p[n]) return no_gnuplot(e);
+        p += n + 1;
+    }
+}
+
 static enum err_code start_gnuplot(int dir, const char *script, const sigset_t *mask, struct child *c, struct err *e)
 {
     int messages[2], failed[2];
@@ -149,8 +169,7 @@ static enum err_code start_gnuplot(int dir, const char *script, const sigset_t *
     if (!why) return ERR_OK;
     (void)close(c->messages);
     if (c->pid > 0) (void)waitpid(c->pid, NULL, 0);
-    if (why == ENOENT)
-        return err_set(e, ERR_IO, "gnuplot not found: install it (apt-get install gnuplot-nox) or leave out --plot");
+    if (why == ENOENT) return no_gnuplot(e);
     return err_set(e, ERR_IO, "gnuplot cannot be started: %s", strerror(why));
 }
 

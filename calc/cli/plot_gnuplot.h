@@ -14,6 +14,11 @@ struct plot_source {
     size_t size;
 };
 
+/* plot_gnuplot_check -- whether PATH leads to gnuplot, before what is to be drawn is measured. Errors: ERR_IO it does
+ * not.
+ */
+enum err_code plot_gnuplot_check(struct err *e);
+
 /* plot_gnuplot_run -- write n files into a fresh directory below $TMPDIR (/tmp when unset), run
  * `gnuplot --default-settings script` there (found by PATH, no shell, standard input empty, its messages kept off the
  * terminal), append the file `result` it leaves to `to`, remove the directory. SIGINT, SIGTERM, SIGHUP and SIGQUIT that

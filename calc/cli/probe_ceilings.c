@@ -88,7 +88,7 @@ static enum err_code ceilings_within(struct work *w, const char *command, struct
     TRY(budget_read(w, (double)INFINITY, &budget, e));
     TRY(work_begin(w, command, e));
     budget_end_ceilings(w, &budget, 1);
-    TRY(work_open_store(w, e));
+    TRY(work_open_store(w, budget_left_s(&budget), e));
     progress_start(&w->bar, "ceilings");
     w->total = 1;
     const enum err_code code = run_measure_ceilings(&w->run, e);

@@ -20,10 +20,19 @@ enum err_code probe_draw(struct arena *a, const struct run *run, const struct pr
     const struct run_ceilings *c = &run->ceilings;
     TRY(out_memory(a, &csv, e));
     TRY(out_memory(a, &roofs, e));
+    size_t roofs_n = 0;
     out_str(roofs, "dtype,peak_flops_per_s,bandwidth_bytes_per_s\n");
-    for (size_t i = 0; i < c->peaks_n; i++)
-        if (!isnan(c->peak[i].per_s) && !isnan(c->read.per_s))
-            out_printf(roofs, "%s,%.9e,%.9e\n", c->peak[i].unit, c->peak[i].per_s, c->read.per_s);
+    for (size_t i = 0; i < c->peaks_n; i++) {
+        if (isnan(c->peak[i].per_s) || isnan(c->read.per_s)) continue;
+        out_printf(roofs, "%s,%.9e,%.9e\n", c->peak[i].unit, c->peak[i].per_s, c->read.per_s);
+        roofs_n++;
+    }
+    if (!roofs_n)
+        return err_set(
+            e, ERR_NO,
+            "the %s could not be measured (%s): a longer --ceilings, a longer --budget, or a quieter machine",
+            isnan(c->read.per_s) ? "bandwidth of memory" : "peaks",
+            isnan(c->read.per_s) && c->read.why ? c->read.why : "they were too noisy");
     out_str(csv, "op,phase,flops,bytes,time_s\n");
     for (size_t i = 0; i < n; i++) {
         if (isnan(rows[i].measured_s)) continue;

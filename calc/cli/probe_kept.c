@@ -1,5 +1,6 @@
 /* probe_kept -- `ridge probe history` and `show`: the store, read. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,10 +19,16 @@ enum err_code probe_store_path(struct arena *a, const struct option_values *v, c
     return ERR_OK;
 }
 
+static void say_wait(void *closure, const char *text)
+{
+    (void)closure;
+    (void)fprintf(stderr, "ridge: %s\n", text);
+}
+
 enum err_code probe_store_open(struct arena *a, const struct option_values *v, bool write, struct store **out,
                                struct err *e)
 {
-    const struct store_access how = {.write = write, .patience_s = 20};
+    const struct store_access how = {.write = write, .patience_s = 20, .waits = say_wait};
     const char *path;
     TRY(probe_store_path(a, v, &path, e));
     if (strcmp(path, "none") == 0)

@@ -1,5 +1,6 @@
 /* probe_measure -- `ridge probe run`. */
 #include <math.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -114,20 +115,18 @@ static size_t close_ranks(struct probe_row *rows, size_t n)
     return kept;
 }
 
-/* Shapes of --shape that are all refused are so before the ceilings: large ones alone, since others are seldom. */
+/* Shapes of --shape that are all refused are so before the ceilings: relations of sizes are known to the worker alone,
+ * which refuses at once; the first that it takes ends the asking. */
 static enum err_code check_refused(struct work *w, const struct plan *plan, bool cold, struct err *e)
 {
-    enum { ASKED_MAX = 8 };
-    const char *why = NULL;
-    if (!option_get(w->v, "shape") || plan->n > ASKED_MAX) return ERR_OK;
+    const char *why = NULL, *first = NULL;
+    if (!option_get(w->v, "shape")) return ERR_OK;
     for (size_t i = 0; i < plan->n; i++) {
-        double size = 1;
-        for (size_t j = 0; j < plan->jobs[i].shape.n; j++) size *= (double)plan->jobs[i].shape.arg[j].value;
-        if (size < 0x1p36) return ERR_OK;
         TRY(run_refuses(&w->run, &plan->jobs[i], cold, &why, e));
         if (!why) return ERR_OK;
+        if (!first) first = why;
     }
-    return err_set(e, ERR_RANGE, "--shape: %s", why ? why : "nothing to measure");
+    return err_set(e, ERR_RANGE, "--shape: %s", first ? first : "nothing to measure");
 }
 
 /* Whether the worker answered nothing that is an answer. */
@@ -212,6 +211,8 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     bool noisy = false;
     if (strcmp(state, "cold") != 0 && strcmp(state, "hot") != 0 && strcmp(state, "both") != 0)
         return err_set(e, ERR_USAGE, "--state: wanted cold, hot or both");
+    if (plot && strcmp(state, "hot") == 0)
+        return err_set(e, ERR_USAGE, "--plot: a roofline wants the bandwidth of memory, which --state hot leaves out");
     q.all = q.variants && strcmp(q.variants, "all") == 0;
     if (q.all) q.variants = NULL;
     for (size_t i = 0; i < columns_n; i++) {
@@ -234,7 +235,7 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     TRY(plan_make(w->a, &w->run.device, &q, &plan, e));
     for (size_t i = 0; i < plan.left_out_n; i++) TRY(work_note(w, arena_printf(w->a, "%s.", plan.left_out[i]), e));
     TRY(check_refused(w, &plan, strcmp(state, "hot") != 0, e));
-    TRY(work_open_store(w, e));
+    TRY(work_open_store(w, budget_left_s(&budget), e));
     struct probe_row *rows = arena_array(w->a, 2 * plan.n, sizeof *rows);
     if (!rows) return err_nomem(e);
     if (!isinf(budget.total_s)) plan_spread(&plan);
@@ -262,18 +263,25 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
         noisy = noisy || strcmp(rows[i].outcome, result_outcome_name(RESULT_NOISY)) == 0;
     }
     if (noisy)
-        TRY(work_note(
-            w, "noisy results: a longer --deadline helps, and priority where it is allowed: chrt -f 1 ridge probe run.",
-            e));
+        TRY(work_note(w,
+                      arena_printf(w->a, "noisy results: a longer --deadline helps%s.",
+                                   sched_getscheduler(0) == SCHED_OTHER
+                                       ? ", and priority where it is allowed: chrt -f 1 ridge probe run"
+                                       : ""),
+                      e));
     struct err unplotted = {.code = ERR_OK};
     if (plot && measured) (void)probe_draw(w->a, &w->run, rows, n, plot, &unplotted);
     for (size_t i = 0; i < columns_n && probe_rows_over(rows, n); i++)
-        if (strcmp(columns[i].key, "over") == 0) columns[i].flags |= COLUMN_SHOWN;
+        if (strcmp(columns[i].key, "over") == 0)
+            columns[i].flags |= COLUMN_SHOWN;
+        else if (strcmp(columns[i].key, "predicted_s") == 0)
+            columns[i].flags |= COLUMN_SPARE; /* the ratio says it */
     show_outcomes(columns, columns_n, rows, n);
-    TRY(work_write_table(w, "ridge.probe.1", columns, columns_n, rows, n, sizeof *rows, e));
+    if (n || !w->run.late) TRY(work_write_table(w, "ridge.probe.1", columns, columns_n, rows, n, sizeof *rows, e));
     TRY(work_all_stored(w, e));
     if (measured && unplotted.code != ERR_OK)
-        return err_set(e, unplotted.code == ERR_NOMEM ? ERR_NOMEM : ERR_IO, "no picture: %s", unplotted.text);
+        return err_set(e, unplotted.code == ERR_NOMEM || unplotted.code == ERR_NO ? unplotted.code : ERR_IO,
+                       "no picture: %s", unplotted.text);
     if (measured || (w->run.stopped && !w->run.late)) return ERR_OK;
     return err_set(e,
                    is_all_garbage(rows, n)                                ? ERR_DEVICE
@@ -282,7 +290,7 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
                                                                           : ERR_NO,
                    "no number: %s",
                    n && rows[0].reason ? rows[0].reason
-                   : w->run.late       ? "no shape was done when the time was over"
+                   : w->run.late       ? "no shape was done when the time was over: a longer --budget"
                                        : "nothing was measured");
 }
 

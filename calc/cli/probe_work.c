@@ -1,5 +1,6 @@
 #include "calc/cli/probe_work.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -8,6 +9,7 @@
 #include "calc/base/text.h"
 #include "calc/cli/commands.h"
 #include "calc/cli/plot.h"
+#include "calc/cli/plot_gnuplot.h"
 
 enum err_code work_note(struct work *w, const char *text, struct err *e)
 {
@@ -22,8 +24,11 @@ enum err_code work_read_time(const struct option_values *v, const char *name, do
                              struct err *e)
 {
     if (!option_get(v, name)) return ERR_OK;
-    TRY(option_time(v, name, out, e));
-    if (*out >= lo && *out <= hi) return ERR_OK;
+    struct err why = {.code = ERR_OK};
+    const enum err_code code = option_time(v, name, out, &why);
+    const char *text = option_get(v, name);
+    if (code != ERR_OK && *text != '-') return err_set(e, code, "%s", why.text);
+    if (code == ERR_OK && *out >= lo && *out <= hi) return ERR_OK;
     return err_set(e, ERR_USAGE, "--%s: wanted %.7g to %.7g seconds", name, lo, hi);
 }
 
@@ -51,6 +56,13 @@ enum err_code work_find_worker(struct arena *a, const char *device, const char *
     return check_device(device, e);
 }
 
+static enum err_code bad_threads(const char *text, struct err *e)
+{
+    char clean[64];
+    return err_set(e, ERR_USAGE, "--threads: found \"%s\", wanted all, or 1 to as many as there are cores",
+                   text_clean(clean, sizeof clean, text, strlen(text)));
+}
+
 static enum err_code read_settings(struct work *w, struct err *e)
 {
     struct run_settings *s = &w->run.set;
@@ -64,7 +76,9 @@ static enum err_code read_settings(struct work *w, struct err *e)
     TRY(option_count(w->v, "samples", SAMPLE_LEAST, SAMPLE_MAX / 4, &s->least, e));
     TRY(option_count(w->v, "seed", 0, INT64_MAX, &s->seed, e));
     s->threads = WIRE_ALL_THREADS;
-    if (strcmp(option_get(w->v, "threads"), "all") != 0) TRY(option_count(w->v, "threads", 1, 1 << 16, &s->threads, e));
+    if (strcmp(option_get(w->v, "threads"), "all") != 0 &&
+        option_count(w->v, "threads", 1, 1 << 16, &s->threads, e) != ERR_OK)
+        return bad_threads(option_get(w->v, "threads"), e);
     TRY(check_device(option_get(w->v, "device"), e));
     if (option_get(w->v, "worker")) s->worker = option_get(w->v, "worker");
     return s->worker ? ERR_OK : work_find_worker(w->a, option_get(w->v, "device"), &s->worker, e);
@@ -96,20 +110,25 @@ enum err_code work_begin(struct work *w, const char *command, struct err *e)
 
 /* -- the store -- */
 
-enum err_code work_open_store(struct work *w, struct err *e)
+static void say_wait(void *closure, const char *text) { progress_notice(closure, text); }
+
+enum err_code work_open_store(struct work *w, double left_s, struct err *e)
 {
-    static const struct store_access WRITE = {.write = true, .patience_s = 20};
+    static const double PATIENCE_S = 20, LEAST_S = 1;
+    const struct store_access how = {
+        .write = true, .patience_s = fmin(PATIENCE_S, fmax(LEAST_S, left_s)), .waits = say_wait, .closure = &w->bar};
     const char *path = option_get(w->v, "store");
     struct err why = {.code = ERR_OK};
     if (path && strcmp(path, "none") == 0) return work_note(w, "not stored (--store none).", e);
     enum err_code code = probe_store_path(w->a, w->v, &w->store_path, &why);
-    if (code == ERR_OK) code = store_open(w->a, w->store_path, &WRITE, &w->run.store, &why);
+    if (code == ERR_OK) code = store_open(w->a, w->store_path, &how, &w->run.store, &why);
     if (code == ERR_OK) return ERR_OK;
     w->run.store = NULL;
     if (code == ERR_NOMEM) return err_nomem(e);
     if (path) return err_set(e, code, "not stored: %s (--store none measures all the same)", why.text);
     const char *text = arena_printf(w->a, "not stored: %s", why.text);
     if (!text) return err_nomem(e);
+    w->no_store = true;
     progress_notice(&w->bar, text);
     return work_note(w, arena_printf(w->a, "%s.", text), e);
 }
@@ -138,6 +157,9 @@ enum err_code work_say_failed(struct work *w, struct err *e)
 enum err_code work_all_stored(const struct work *w, struct err *e)
 {
     const struct run *r = &w->run;
+    if (w->no_store)
+        return err_set(e, ERR_IO, "%zu result%s not stored, for want of a store (--store none asks for none)",
+                       r->not_stored, r->not_stored == 1 ? "" : "s");
     if (!r->store || !r->not_stored) return ERR_OK;
     return err_set(e, r->store_err.code, "%zu of %zu results not stored: %s", r->not_stored, r->not_stored + r->stored,
                    r->store_err.text);
@@ -176,7 +198,9 @@ enum err_code work_check_output(struct work *w, const struct column *columns, si
     struct table t;
     if (option_get(w->v, "format")) TRY(table_format_parse(option_get(w->v, "format"), &format, e));
     if (option_get(w->v, "columns")) TRY(table_select(w->a, &all, option_get(w->v, "columns"), &t, e));
-    return option_get(w->v, "plot") ? plot_check("roofline", option_get(w->v, "plot"), e) : ERR_OK;
+    if (!option_get(w->v, "plot")) return ERR_OK;
+    TRY(plot_check("roofline", option_get(w->v, "plot"), e));
+    return plot_gnuplot_check(e);
 }
 
 /* -- the frame of each -- */

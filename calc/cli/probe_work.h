@@ -18,6 +18,7 @@ struct work {
     size_t notes_n;
     const char *store_path;
     size_t done, total;
+    bool no_store; /* the usual one cannot be had */
 };
 
 /* work_note -- a sentence below the table; NULL is no memory. Errors: ERR_NOMEM. */
@@ -44,8 +45,9 @@ enum err_code work_begin(struct work *w, const char *command, struct err *e);
 const char *work_who(const struct work *w);
 
 /* work_open_store -- that of --store, or the usual one. Without the usual one results are measured and printed all the
- * same, and that is said; one that was named is wanted. Errors: as store_open. */
-enum err_code work_open_store(struct work *w, struct err *e);
+ * same, and that is said; one that was named is wanted. One that is locked is waited for, which is said, in all no
+ * longer than left_s, what is left of the budget, or 20 s. Errors: as store_open. */
+enum err_code work_open_store(struct work *w, double left_s, struct err *e);
 
 /* work_say_stored -- a sentence on what became of the results. work_all_stored -- whether all are where they are to be;
  * for the end. Errors: ERR_NOMEM; of work_all_stored that of the first that is not. */
