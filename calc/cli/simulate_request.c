@@ -278,6 +278,7 @@ static enum err_code open_server(struct arena *a, struct simulate_case *c, struc
                                      .beside_bytes = estimate_tower_bytes(&c->of)};
     TRY(engine_case_open(a, &c->engine, &setup, &c->server, e));
     c->setup.server = &c->server;
+    c->setup.fronted = true;
     c->moved = engine_device_note(a, &c->engine, &c->of.hw);
     return ERR_OK;
 }

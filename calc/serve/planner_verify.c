@@ -147,6 +147,7 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
                                .replicas = plan->layout.replicas,
                                .route = SIMULATE_LEAST_LOADED};
     s.prefix_cache = q->prefix_cache;
+    s.fronted = q->server != NULL;
     if (q->tier_bytes > 0) {
         const double token = u.sequence_bytes / (ceil(q->traffic.context_tokens) + (double)s.block_tokens / 2);
         s.tier = (struct simulate_tier){.bytes_per_s = q->device[plan->device].host_bytes_per_s,
