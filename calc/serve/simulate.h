@@ -101,10 +101,10 @@ struct simulate_setup {
     struct calibrated *calibrated; /* NULL: floors */
     struct engine_case *server;    /* steps as its engine takes them, plan being its bound; NULL none */
     bool overlapped;               /* its host works beside the device */
-    bool fronted; /* a server's clients, who ask again when they have what simulate_front makes later */
-    int64_t groups;                /* attention groups of a replica, in step with each other; 0: one */
-    double overhead_s;             /* of an engine, added to every step; >= 0 */
-    double slower;                 /* a step takes so many times what is predicted, >= 1; 0: once */
+    bool fronted;      /* a server's clients, who ask again when they have what simulate_front makes later */
+    int64_t groups;    /* attention groups of a replica, in step with each other; 0: one */
+    double overhead_s; /* of an engine, added to every step; >= 0 */
+    double slower;     /* a step takes so many times what is predicted, >= 1; 0: once */
     enum simulate_policy policy;
     int64_t budget_tokens; /* most tokens of a step, all groups together (static: unread) */
     int64_t max_seqs;      /* most sequences of a step, likewise */
