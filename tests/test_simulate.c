@@ -406,6 +406,35 @@ static void test_closed(void **state)
     arena_close(b.arena);
 }
 
+/* A server's clients, one after the other in conversations and with time to think: X (R + think) is no more than their
+ * number, and all but what the ends of the run miss; asked again without what is beside the steps it would be more. */
+static void test_fronted(void **state)
+{
+    (void)state;
+    struct bench b;
+    open_bench(&b, "llama-3.1-8b", "h100-sxm", STEP_ROOFLINE);
+    for (int k = 0; k < 3; k++) {
+        const int64_t clients = k ? 7 : 1;
+        const double think_s = k == 2 ? .113 : 0;
+        struct workload w = make(b.arena, 0, clients, 701, "8009", "1", 9);
+        struct simulate_setup s = setup_of(&b, &w, SIMULATE_CHUNKED);
+        struct simulate_spread x;
+        struct err e = {0};
+        double little[2];
+        w.think_s = think_s;
+        for (int fronted = 0; fronted < 2; fronted++) {
+            s.fronted = fronted;
+            struct simulate_result r = run(b.arena, &s);
+            simulate_front(&r);
+            assert_int_equal(simulate_spread_of(&r, simulate_latency_s, &x, &e), ERR_OK);
+            little[fronted] = (double)r.finished / r.span_s * (x.mean + think_s) / (double)clients;
+        }
+        if (!(little[1] <= 1 + (think_s / x.mean + 1e-9) / 100 && little[1] > .98)) fail_msg("%d: %g", k, little[1]);
+        if (!k && !(little[0] > 1.2)) fail_msg("%d: %g", k, little[0]);
+    }
+    arena_close(b.arena);
+}
+
 /* Several servers of one: no request waits with as many clients as replicas. */
 static void test_routes(void **state)
 {
@@ -998,16 +1027,27 @@ static void test_slower(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slower),     cmocka_unit_test(test_against_steps),
-        cmocka_unit_test(test_alone),      cmocka_unit_test(test_queueing),
-        cmocka_unit_test(test_closed),     cmocka_unit_test(test_routes),
-        cmocka_unit_test(test_preemption), cmocka_unit_test(test_samples),
-        cmocka_unit_test(test_prefixes),   cmocka_unit_test(test_shared_once),
-        cmocka_unit_test(test_waste),      cmocka_unit_test(test_saturation),
-        cmocka_unit_test(test_static),     cmocka_unit_test(test_partial_and_repeated),
-        cmocka_unit_test(test_refusals),   cmocka_unit_test(test_measured),
-        cmocka_unit_test(test_calibrated), cmocka_unit_test(test_static_batch),
-        cmocka_unit_test(test_mooncake),   cmocka_unit_test(test_hashes),
+        cmocka_unit_test(test_slower),
+        cmocka_unit_test(test_against_steps),
+        cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_queueing),
+        cmocka_unit_test(test_closed),
+        cmocka_unit_test(test_fronted),
+        cmocka_unit_test(test_routes),
+        cmocka_unit_test(test_preemption),
+        cmocka_unit_test(test_samples),
+        cmocka_unit_test(test_prefixes),
+        cmocka_unit_test(test_shared_once),
+        cmocka_unit_test(test_waste),
+        cmocka_unit_test(test_saturation),
+        cmocka_unit_test(test_static),
+        cmocka_unit_test(test_partial_and_repeated),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_measured),
+        cmocka_unit_test(test_calibrated),
+        cmocka_unit_test(test_static_batch),
+        cmocka_unit_test(test_mooncake),
+        cmocka_unit_test(test_hashes),
         cmocka_unit_test(test_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

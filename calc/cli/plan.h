@@ -104,6 +104,9 @@ struct plan_case {
     struct workload work;
     const char *arrivals, *prompt, *generate, *trace; /* as asked; NULL */
     double tokens_per_day;                            /* NAN: not asked */
+    struct workload_spec spec;                        /* of made requests */
+    double fillings, few;     /* of the copies, that percentiles are of; few: more were wanted, and so many are the
+                                 most that are drawn; 0: not so */
     double period_s, periods; /* of arrivals whose rate changes in time, and how many were drawn; 0 */
     bool partly;              /* fewer than tell how often promises are kept */
     bool drawn;               /* Poisson arrivals, of a trace without times */

@@ -93,9 +93,19 @@ static void say_gap(struct out *o, const char *prefix, const struct plan_case *c
 const char *plan_kept(struct arena *a, const struct plan_case *c)
 {
     char s[UNITS_TEXT_MAX];
-    if (!c->partly) return "keeps its promises";
-    const char *text = arena_printf(a, "no promise is broken in the %.2g periods of %s that were looked at", c->periods,
-                                    units_format_time(s, c->period_s));
+    const char *text = "keeps its promises";
+    const struct planner_verified *v = &c->verified;
+    const bool ttft = !isnan(c->request.ttft.s) && !isnan(v->ttft_error_frac),
+               tpot = !isnan(c->request.tpot.s) && !isnan(v->tpot_error_frac);
+    if (!c->partly && ttft && tpot)
+        text = arena_printf(a, "keeps its promises, TTFT within %.2g %% and TPOT within %.2g %%",
+                            100 * v->ttft_error_frac, 100 * v->tpot_error_frac);
+    else if (!c->partly && (ttft || tpot))
+        text = arena_printf(a, "keeps its promises, within %.2g %%",
+                            100 * (ttft ? v->ttft_error_frac : v->tpot_error_frac));
+    if (!c->partly) return text ? text : "";
+    text = arena_printf(a, "no promise is broken in the %.2g periods of %s that were looked at", c->periods,
+                        units_format_time(s, c->period_s));
     return text ? text : "";
 }
 
@@ -120,6 +130,27 @@ const char *plan_refuted_text(struct arena *a, const struct plan_case *c, const 
 static double below(double is_s, const struct planner_promise *p)
 {
     return isnan(p->s) || isnan(is_s) ? 1 : 1 - is_s / p->s;
+}
+
+/* A promise that is kept by less than another run may differ; and runs too short for what is in flight. */
+static void say_chance(struct out *o, const char *prefix, const struct plan_case *c)
+{
+    const struct planner_verified *v = &c->verified;
+    const struct planner_promise *p[] = {&c->request.ttft, &c->request.tpot};
+    const double is_s[] = {v->ttft_s, v->tpot_s}, error[] = {v->ttft_error_frac, v->tpot_error_frac};
+    static const char *const NAME[] = {"TTFT", "TPOT"};
+    for (int k = 0; k < 2 && v->n; k++)
+        if (below(is_s[k], p[k]) < error[k]) /* NAN: never */
+            plan_say(o, prefix,
+                     "warning: %s %s is %.2g %% below its promise, and another run of as many requests may differ by "
+                     "%.2g %%: whether it is kept is chance",
+                     NAME[k], plan_part(p[k]), 100 * below(is_s[k], p[k]), 100 * error[k]);
+    if (v->n && c->few > 0)
+        plan_say(
+            o, prefix,
+            "warning: %zu requests, the most that are simulated at one rate, fill the copies %.2g times, of 20 that "
+            "percentiles should be of",
+            c->work.n, c->few);
 }
 
 static void say_paper(struct out *o, const char *prefix, const struct plan_case *c)
@@ -151,6 +182,7 @@ void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, cons
     const struct planner_confirmed *k = &c->confirmed;
     char money[UNITS_TEXT_MAX];
     say_gap(o, prefix, c);
+    say_chance(o, prefix, c);
     if (c->drawn) plan_say(o, prefix, "note: the trace has no times: Poisson arrivals at --rate");
     if (c->partly && c->verified.n)
         plan_say(

@@ -384,13 +384,25 @@ const char *plan_advice(const struct planner_headroom *h)
     return "more bandwidth: more copies, more ranks a copy, narrower weights";
 }
 
+/* No nearer than another run may be. */
+static double known_within(const struct plan_case *c)
+{
+    const struct planner_headroom *h = &c->headroom;
+    const double error = h->breaks == PLANNER_LATE_TPOT   ? c->verified.tpot_error_frac
+                         : h->breaks == PLANNER_LATE_TTFT ? c->verified.ttft_error_frac
+                                                          : 0;
+    if (!(h->simulations > 0) || isinf(h->within_frac)) return 0;
+    return fmax(h->within_frac, error); /* of NAN and a number the number */
+}
+
 const char *plan_headroom_how(struct arena *a, const struct plan_case *c)
 {
     const struct planner_headroom *h = &c->headroom;
     if (h->simulations > 0 && isinf(h->within_frac))
         return arena_printf(a, " (%zu simulations of the same requests closer together: none failed)", h->simulations);
     if (h->simulations > 0)
-        return arena_printf(a, " (simulated, within %.2g %%: the same requests closer together)", 100 * h->within_frac);
+        return arena_printf(a, " (simulated, within %.2g %%: the same requests closer together)",
+                            100 * known_within(c));
     return c->uneven       ? " (on paper, for arrivals without bursts; with them, earlier)"
            : c->verified.n ? " (on paper)"
                            : "";
@@ -518,14 +530,14 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
              units_format_bytes(u, x->reserve_bytes), units_format_bytes((char[UNITS_TEXT_MAX]){0}, x->sequence_bytes),
              floor(x->pool_bytes / x->sequence_bytes) * (double)x->layout.dp);
     if (q->aim != PLANNER_JOB) {
-        const double more = 100 * (h->rate_per_s / q->traffic.rate_per_s - 1);
+        const double more = 100 * (h->rate_per_s / q->traffic.rate_per_s - 1), least = fmax(100 * known_within(c), .01);
         const char *how = plan_headroom_how(a, c);
         put_line(o, "breaks first%s: %s, from %.*g requests/s on (%s%.*f %% more than now); %s binds", how ? how : "",
-                 plan_breaks(h->breaks), more < 1 ? 6 : 4, h->rate_per_s, more < .01 ? "less than " : "",
+                 plan_breaks(h->breaks), more < 1 ? 6 : 4, h->rate_per_s, more < least ? "less than " : "",
                  more < 1    ? 2
                  : more < 10 ? 1
                              : 0,
-                 fmax(more, .01), h->binds);
+                 fmax(more, least), h->binds);
         put_line(o, "to go further: %s", plan_advice(h));
     }
     const struct offload *away = &c->device[x->device].offload;

@@ -150,7 +150,44 @@ static enum err_code open_made(struct arena *a, const struct option_values *v, s
     if (workload_length_parse(a, c->generate, &s.output, e) != ERR_OK) return err_prepend(e, "--generate: ");
     whole_periods(c, &s);
     TRY(workload_make(a, &s, &c->work, e));
+    c->spec = s;
     return open_flow(a, c, &s, e);
+}
+
+/* Requests in flight in all copies: of the best plan on paper; without one, as the promise has it. */
+static double in_flight(const struct plan_case *c)
+{
+    const struct planner_request *q = &c->request;
+    const struct planner_plan *x = &c->result.best[0];
+    if (c->result.best_n > 0 && x->point.batch > 0) return x->point.batch * (double)x->layout.replicas;
+    const double answer_s = isnan(q->tpot.s) ? 0 : q->traffic.output_tokens * q->tpot.s;
+    return q->traffic.rate_per_s * (answer_s + (isnan(q->ttft.s) ? 0 : q->ttft.s / 2));
+}
+
+/* As many requests as fill the copies often, the first ones the same; those while they fill and empty are not judged.
+ * What is longer than the plan's longest is cut there, as its limit of a sequence does. */
+static enum err_code lengthen(struct arena *a, struct plan_case *c, struct err *e)
+{
+    enum { FILL = 3, JUDGED = 20, EMPTY = 1, MOST = 1 << 17 };
+    struct planner_request *q = &c->request;
+    const double n = in_flight(c), wanted = ceil((FILL + JUDGED + EMPTY) * n);
+    if (c->trace || q->aim != PLANNER_SERVE || c->period_s > 0 || !(n > 0)) return ERR_OK;
+    if (wanted > (double)c->work.n) {
+        struct workload_spec s = c->spec;
+        s.requests = wanted < MOST ? (int64_t)wanted : MOST;
+        TRY(workload_make(a, &s, &c->work, e));
+        for (size_t i = 0; i < c->work.n; i++) {
+            struct workload_request *x = &c->work.request[i];
+            const int32_t longest = (int32_t)q->traffic.longest_tokens;
+            if (x->prompt_tokens >= longest) x->prompt_tokens = longest - 1;
+            if (x->output_tokens > longest - x->prompt_tokens) x->output_tokens = longest - x->prompt_tokens;
+        }
+    }
+    const double all = (double)c->work.n, part = fmin(n, all / (2 * (FILL + EMPTY)));
+    q->judged = (struct planner_window){(size_t)(FILL * part), c->work.n - (size_t)(EMPTY * part)};
+    c->fillings = (double)(q->judged.end - q->judged.first) / n;
+    c->few = wanted > all ? c->fillings : 0;
+    return ERR_OK;
 }
 
 static enum err_code open_job(const struct option_values *v, struct planner_request *q, struct err *e)
@@ -570,6 +607,7 @@ static enum err_code verify(struct arena *a, struct plan_case *c, struct err *e)
     struct progress bar;
     struct interrupt held;
     enum { LEAST = 8 };
+    TRY(lengthen(a, c, e));
     const int64_t fit = PLAN_SIMULATIONS * (int64_t)DRAWN * 4 / (int64_t)c->work.n; /* as long in all, of long runs */
     c->simulations = fit < LEAST ? LEAST : fit < PLAN_SIMULATIONS ? fit : PLAN_SIMULATIONS;
     const struct planner_watch watch = {.show = show, .closure = &bar, .most = (size_t)c->simulations};

@@ -538,6 +538,7 @@ enum err_code simulate_case_open(struct arena *a, const struct option_values *v,
     TRY(option_time(v, "overhead", &s->overhead_s, e));
     s->work = &c->work;
     if (c->server_text && !planned(c)) TRY(open_server(a, c, e));
+    s->fronted = c->server_text != NULL;
     if (c->server_text) c->moved = engine_device_note(a, &c->engine, &c->of.hw);
     s->plan = s->server ? c->server.bound : c->of.mix_plan;
     s->calibrated = c->of.calibrated;

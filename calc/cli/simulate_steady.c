@@ -108,6 +108,7 @@ static enum err_code solve(struct arena *a, const struct simulate_case *c, struc
         q.load = STEADY_CLOSED;
         q.concurrency = (double)c->spec.concurrency;
         q.think_s = c->spec.think_s;
+        q.front_s = s->fronted ? engine_first_s(steady_prompt_mean(w)) : 0;
     }
     TRY(steady_solve(a, &q, out, e));
     if (s->server) steady_front(steady_prompt_mean(w), out);

@@ -102,8 +102,15 @@ struct planner_flow {
 enum err_code planner_flow_of(struct arena *a, const struct workload_spec *spec, const struct workload *w,
                               struct planner_flow *out, struct err *e);
 
+/* Of simulated requests, in the order of their arrivals, those that percentiles are of: not those that come while the
+ * copies fill, nor the last, behind which they empty. end 0: all. */
+struct planner_window {
+    size_t first, end;
+};
+
 struct planner_request {
     struct planner_flow flow;
+    struct planner_window judged;
     const struct planner_drafting *drafting; /* NULL: none */
     bool pools;                              /* also copies that prefill and others that decode */
     bool prefix_cache;                       /* of each copy, when it is simulated; traffic of planner_traffic_cached */

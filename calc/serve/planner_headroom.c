@@ -120,14 +120,22 @@ enum err_code planner_headroom_simulated(struct arena *a, const struct planner_r
                                          const struct planner_plan *plan, const struct workload *w,
                                          const struct planner_watch *watch, struct planner_headroom *out, struct err *e)
 {
-    enum { RUNS = 12, LONG_RUNS = 4, LONGEST_RUNS = 2, LONG = 1 << 17 };
-    const double within = .01;
+    enum { RUNS = 12, LONG_RUNS = 4, LONGEST_RUNS = 2, LONG = 1 << 17, SOME = 1 << 14, ENOUGH = 20 };
+    const double within = w->n > SOME ? .02 : .01; /* runs that last are off by as much themselves */
     const size_t most = w->n > 4 * LONG ? LONGEST_RUNS : w->n > LONG ? LONG_RUNS : RUNS;
     struct attempt t = {.plan = plan, .work = w, .watch = watch};
     double low = q->traffic.rate_per_s, high = (double)INFINITY;
     TRY(planner_headroom(a, q, plan, out, e));
     const struct planner_headroom paper = *out;
-    double at = fmax(paper.rate_per_s, low * (1 + within));
+    const double saturation_per_s = plan->point.saturation_per_s * (double)plan->layout.replicas;
+    /* a run that fills the copies a few times ends before a queue is long: what saturates on paper breaks */
+    const double full = fmax(plan->batch_most, 1) * (double)plan->layout.replicas,
+                 judged = (double)(q->judged.end > 0 ? q->judged.end - q->judged.first : w->n);
+    if (judged < ENOUGH * full && saturation_per_s > low) {
+        high = saturation_per_s;
+        out->breaks = PLANNER_SATURATED;
+    }
+    double at = fmin(fmax(paper.rate_per_s, low * (1 + within)), isinf(high) ? high : (low + high) / 2);
     while (t.simulations < most && high > low * (1 + within)) {
         enum planner_verdict v;
         TRY(simulate_at(q, &t, at, &v, e));

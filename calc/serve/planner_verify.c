@@ -38,6 +38,37 @@ static enum err_code quantile_of(const struct simulate_result *r, double (*value
     return ERR_OK;
 }
 
+/* Those of a run that are judged. */
+static struct simulate_result judged_of(const struct planner_request *q, const struct simulate_result *r)
+{
+    struct simulate_result x = *r;
+    if (q->judged.end == 0 || q->judged.end > r->n || q->judged.first >= q->judged.end) return x;
+    x.record = r->record + q->judged.first;
+    x.n = q->judged.end - q->judged.first;
+    return x;
+}
+
+static enum err_code error_of(const struct simulate_result *r, double (*value)(const struct simulate_record *),
+                              double frac, double whole_s, struct arena *a, double *out, struct err *e)
+{
+    enum { PARTS = 10, LEAST = 100 };
+    const double student = 2.262;
+    double sum = 0, squares = 0;
+    *out = (double)NAN;
+    if (r->n < (size_t)PARTS * LEAST || r->partial) return ERR_OK;
+    for (size_t k = 0; k < PARTS; k++) {
+        struct simulate_result part = *r;
+        double s;
+        part.record = r->record + k * (r->n / PARTS);
+        part.n = r->n / PARTS;
+        TRY(quantile_of(&part, value, frac, a, &s, e));
+        sum += s / whole_s;
+        squares += s / whole_s * (s / whole_s);
+    }
+    *out = student * sqrt(fmax(squares - sum * sum / PARTS, 0) / (PARTS - 1) / PARTS);
+    return ERR_OK;
+}
+
 struct keeper {
     struct arena *arena;
     struct planner_run *run;
@@ -77,21 +108,23 @@ static bool broken(const struct planner_promise *p, size_t late, size_t all)
     return !isnan(p->s) && (double)late > (1 - p->frac) * (double)all;
 }
 
-static bool look(void *closure, size_t finished, size_t all)
+static bool look(void *closure, size_t finished, size_t requests)
 {
     struct lookout *l = closure;
+    const struct simulate_result whole = {.n = requests}, judged = judged_of(l->q, &whole);
+    const size_t from = judged.n < requests ? l->q->judged.first : 0, all = judged.n;
     size_t first = 0, each = 0;
     const bool now = finished >= l->next;
-    if (now) l->next = finished + all / 256; /* not a unit: in parts, as all are gone through */
+    if (now) l->next = finished + requests / 256; /* not a unit: in parts, as all are gone through */
     for (size_t i = 0; now && i < all; i++) {
-        const struct simulate_record *x = &l->record[i];
+        const struct simulate_record *x = &l->record[from + i];
         first += simulate_ttft_s(x) + (l->q->server ? simulate_front_s(x) : 0) > l->q->ttft.s;
         each += simulate_tpot_s(x) > l->q->tpot.s;
     }
     if (now) l->late = broken(&l->q->tpot, each, all) ? PLANNER_LATE_TPOT : PLANNER_LATE_TTFT;
     if (now) l->hopeless = broken(&l->q->ttft, first, all) || broken(&l->q->tpot, each, all);
     if (l->hopeless) return false;
-    return !l->watch->show || l->watch->show(l->watch->closure, finished, all);
+    return !l->watch->show || l->watch->show(l->watch->closure, finished, requests);
 }
 
 /* Steps of a copy by its clock: of several stages floors, times what the plan has for such a layout. */
@@ -168,6 +201,7 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
                                .replicas = plan->layout.replicas,
                                .route = SIMULATE_LEAST_LOADED};
     s.prefix_cache = q->prefix_cache;
+    s.fronted = q->server != NULL;
     if (q->tier_bytes > 0) {
         const double token = u.sequence_bytes / (ceil(q->traffic.context_tokens) + (double)s.block_tokens / 2);
         s.tier = (struct simulate_tier){.bytes_per_s = q->device[plan->device].host_bytes_per_s,
@@ -235,8 +269,15 @@ enum err_code planner_run_judge(struct arena *a, const struct planner_request *q
                                      .loaded_frac = r->loaded_tokens / r->prompt_tokens,
                                      .waiting_half = r->waiting_half,
                                      .waiting_last = r->waiting_last};
-    TRY(quantile_of(r, simulate_ttft_s, planner_promised_frac(&q->ttft), a, &out->ttft_s, e));
-    TRY(quantile_of(r, simulate_tpot_s, planner_promised_frac(&q->tpot), a, &out->tpot_s, e));
+    const struct simulate_result judged = judged_of(q, r);
+    const double ttft = planner_promised_frac(&q->ttft), tpot = planner_promised_frac(&q->tpot);
+    TRY(quantile_of(&judged, simulate_ttft_s, ttft, a, &out->ttft_s, e));
+    TRY(quantile_of(&judged, simulate_tpot_s, tpot, a, &out->tpot_s, e));
+    out->ttft_error_frac = out->tpot_error_frac = (double)NAN;
+    if (q->judged.end > 0) { /* of requests at one rate alone: parts of a day differ */
+        TRY(error_of(&judged, simulate_ttft_s, ttft, out->ttft_s, a, &out->ttft_error_frac, e));
+        TRY(error_of(&judged, simulate_tpot_s, tpot, out->tpot_s, a, &out->tpot_error_frac, e));
+    }
     out->breaks = broken_by(q, run, out);
     out->keeps = !r->partial && out->breaks == PLANNER_MEETS;
     return ERR_OK;

@@ -5,9 +5,11 @@
 #include "calc/serve/planner.h"
 
 struct planner_verified {
-    size_t n, finished;                /* requests */
-    bool growing;                      /* arrivals outran the service */
-    double ttft_s, tpot_s;             /* at the parts promised (0.95 without) */
+    size_t n, finished;     /* requests */
+    bool growing;           /* arrivals outran the service */
+    double ttft_s, tpot_s;  /* at the parts promised (0.95 without), of planner_request.judged */
+    double ttft_error_frac; /* by so much of it another run may be off, 95 in 100 (planner_run_judge); NAN */
+    double tpot_error_frac;
     bool keeps;                        /* every promise */
     enum planner_verdict breaks;       /* MEETS, or what it does not keep */
     bool stopped;                      /* before its end: so many requests were late that no other could help */
@@ -71,7 +73,8 @@ enum err_code planner_confirm(struct arena *a, const struct planner_request *q, 
 
 /* planner_headroom_simulated -- of a plan that keeps every promise when it is simulated, so far as it does: the same
  * requests come closer together, bursts with them; bisection between the rate asked and one that fails, from that of
- * planner_headroom on, to one in a hundred, in 12 simulations at most. A watch that stops it: what planner_headroom
+ * planner_headroom on, to one in a hundred, of long runs in fifty, in 12 simulations at most; not above the saturation
+ * on paper unless what is judged fills the copies 20 times. A watch that stops it: what planner_headroom
  * says. Errors: as planner_verify. Cost: those simulations, the failing ones until they must fail. */
 enum err_code planner_headroom_simulated(struct arena *a, const struct planner_request *q,
                                          const struct planner_plan *plan, const struct workload *w,
@@ -119,8 +122,11 @@ enum err_code planner_times_of(struct arena *a, const struct planner_request *q,
                                struct planner_times *out, struct err *e);
 
 /* planner_run -- what planner_verify looks at, step by step. Errors: as planner_verify. Cost: likewise, and a struct
- * for each run of steps. planner_run_judge -- its quantiles at the parts promised, against the promises. Errors:
- * ERR_NOMEM. */
+ * for each run of steps. planner_run_judge -- its quantiles at the parts promised, against the promises; and
+ * their own sampling error, 2.262 standard errors (Student's t of nine degrees) of the same quantile of ten parts of
+ * the run, one after another, each of several fillings of the copies and so nearly independent (batch means; Law,
+ * Simulation Modeling and Analysis, 9.5.3); NAN below 1000 requests, and
+ * where no window is judged. Errors: ERR_NOMEM. */
 enum err_code planner_run(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
                           const struct workload *w, struct planner_run *out, struct err *e);
 enum err_code planner_run_judge(struct arena *a, const struct planner_request *q, const struct planner_run *run,

@@ -145,12 +145,14 @@ static int64_t route_decode(struct simulation *m, double now_s)
 
 /* ---- events ---- */
 
-static enum err_code follow(struct simulation *m, uint32_t request, double at_s, struct err *e)
+static enum err_code follow(struct simulation *m, uint32_t request, double at_s, bool answered, struct err *e)
 {
     const struct workload *w = m->s->work;
+    const struct workload_request *q = &w->request[request];
     m->ended++;
-    if (w->request[request].next == WORKLOAD_NO_NEXT) return ERR_OK;
-    return heap_add(m, (struct follower){.at_s = at_s + w->think_s, .request = w->request[request].next}, e);
+    if (q->next == WORKLOAD_NO_NEXT) return ERR_OK;
+    const double later_s = m->s->fronted && answered ? engine_first_s(q->prompt_tokens) : 0;
+    return heap_add(m, (struct follower){.at_s = at_s + later_s + w->think_s, .request = q->next}, e);
 }
 
 static size_t waiting(const struct simulation *m)
@@ -178,7 +180,7 @@ static enum err_code arrive(struct simulation *m, uint32_t request, double now_s
     x->arrival_s = now_s;
     if (!replica_fits(&m->replica[0], q)) {
         m->out->refused++;
-        return follow(m, request, now_s, e);
+        return follow(m, request, now_s, false, e);
     }
     const int64_t to = route(m, q, now_s), home = to / m->groups;
     struct replica *r = &m->replica[to];
@@ -259,7 +261,7 @@ static enum err_code run_events(struct simulation *m, struct err *e)
         for (int64_t g = 0; g < m->groups; g++)
             for (int64_t k = 0; k < r[g].answered_n; k++) {
                 m->out->finished++;
-                TRY(follow(m, r[g].answered[k], r->clock_s, e));
+                TRY(follow(m, r[g].answered[k], r->clock_s, true, e));
             }
         for (int64_t k = 0; k < r->handed_n; k++)
             TRY(heap_add(m, (struct follower){r->clock_s, r->handed[k]->request, r->handed[k], r->index}, e));

@@ -101,9 +101,10 @@ struct simulate_setup {
     struct calibrated *calibrated; /* NULL: floors */
     struct engine_case *server;    /* steps as its engine takes them, plan being its bound; NULL none */
     bool overlapped;               /* its host works beside the device */
-    int64_t groups;                /* attention groups of a replica, in step with each other; 0: one */
-    double overhead_s;             /* of an engine, added to every step; >= 0 */
-    double slower;                 /* a step takes so many times what is predicted, >= 1; 0: once */
+    bool fronted;      /* a server's clients, who ask again when they have what simulate_front makes later */
+    int64_t groups;    /* attention groups of a replica, in step with each other; 0: one */
+    double overhead_s; /* of an engine, added to every step; >= 0 */
+    double slower;     /* a step takes so many times what is predicted, >= 1; 0: once */
     enum simulate_policy policy;
     int64_t budget_tokens; /* most tokens of a step, all groups together (static: unread) */
     int64_t max_seqs;      /* most sequences of a step, likewise */
@@ -189,8 +190,9 @@ enum err_code simulate_check(const struct simulate_setup *s, struct err *e);
 enum err_code simulate_run(struct arena *a, const struct simulate_setup *s, struct simulate_result *out, struct err *e);
 
 /* simulate_front -- the times of a server's clients: every first token, and all after it, comes engine_first_s of its
- * request's prompt later than the engine has it; between tokens nothing changes. Once for a result. simulate_front_s --
- * of one record. */
+ * request's prompt later than the engine has it; between tokens nothing changes. Once for a result, of a setup that is
+ * `fronted` where requests follow on answers: else clients ask again before they have theirs, and Little's law is
+ * broken. simulate_front_s -- of one record. */
 void simulate_front(struct simulate_result *r);
 double simulate_front_s(const struct simulate_record *r);
 

@@ -23,6 +23,7 @@ void simulate_front(struct simulate_result *r)
         x->first_s += later_s; /* NAN stays: not reached */
         x->moved_s += later_s;
         x->finish_s += later_s;
+        r->span_s = fmax(r->span_s, x->finish_s); /* of NAN and a number the number */
     }
 }
 

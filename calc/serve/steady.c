@@ -26,7 +26,8 @@ static enum err_code check_load(const struct steady_setup *s, struct err *e)
             return err_set(e, ERR_RANGE, "a rate is above 0, the variation of arrivals not below it");
         break;
     case STEADY_CLOSED:
-        if (!(s->concurrency >= 1) || !isfinite(s->concurrency) || !(s->think_s >= 0) || !isfinite(s->think_s))
+        if (!(s->concurrency >= 1) || !isfinite(s->concurrency) || !(s->think_s >= 0) || !isfinite(s->think_s) ||
+            !(s->front_s >= 0) || !isfinite(s->front_s))
             return err_set(e, ERR_RANGE, "a closed loop has one client or more, who think 0 s or longer");
         break;
     case STEADY_OFFLINE:
@@ -223,9 +224,14 @@ static enum err_code solve_together(struct arena *a, const struct steady_setup *
 
 static enum err_code solve(struct arena *a, const struct steady_setup *s, struct steady_result *out, struct err *e)
 {
+    struct steady_setup away = *s; /* where nobody stays together it is as time to think */
     if (s->decode) return steady_pools_solve(a, s, out, e);
-    if (s->policy == SIMULATE_STATIC) return steady_static_solve(a, s, out, e);
-    return solve_together(a, s, out, e);
+    if (s->policy == SIMULATE_STATIC || s->think_s > 0 || !(s->lengths->steps > 0)) {
+        away.think_s += s->front_s;
+        away.front_s = 0;
+    }
+    if (s->policy == SIMULATE_STATIC) return steady_static_solve(a, &away, out, e);
+    return solve_together(a, &away, out, e);
 }
 
 /* All times of a service that is slower by b are those of one that is not at rates and links that are b times faster,
@@ -241,6 +247,7 @@ enum err_code steady_solve(struct arena *a, const struct steady_setup *s, struct
     fast.slower = 0;
     fast.rate_per_s *= b;
     fast.think_s /= b;
+    fast.front_s /= b;
     fast.overhead_s /= b;
     fast.ttft_limit_s /= b;
     fast.tpot_limit_s /= b;

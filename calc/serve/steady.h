@@ -116,11 +116,12 @@ struct steady_setup {
     enum simulate_route route; /* open, of several: what each of them has of the arrivals; by prefixes: by chance */
     const struct steady_lengths *lengths;
     enum steady_load load;
-    double rate_per_s;                 /* open: > 0, of all replicas */
-    double arrival_cv2;                /* open: squared coefficient of variation of the gaps; Poisson 1 */
-    double concurrency;                /* closed: clients, > 0, of all replicas */
-    double think_s;                    /* closed: from an answer to the next request */
-    double requests;                   /* offline: all at once, of all replicas; closed: of a run, 0: not said */
+    double rate_per_s;  /* open: > 0, of all replicas */
+    double arrival_cv2; /* open: squared coefficient of variation of the gaps; Poisson 1 */
+    double concurrency; /* closed: clients, > 0, of all replicas */
+    double think_s;     /* closed: from an answer to the next request */
+    double front_s;     /* closed, of a server: so long a client waits beside the engine (engine_first_s); 0 none */
+    double requests;    /* offline: all at once, of all replicas; closed: of a run, 0: not said */
     double ttft_limit_s, tpot_limit_s; /* goodput counts requests within both; NAN: any */
     struct simulate_draft draft;       /* judged in passes of plan; lengths: of steady_lengths_judged */
     const struct steady_decode

@@ -297,19 +297,39 @@ static void tell_any(struct steady_replica *r, double clients, double n, struct 
     steady_tpot(r, tpot);
 }
 
+static void clients_of(struct steady_replica *r, double clients, double places, struct steady_histogram *ttft,
+                       struct steady_histogram *tpot)
+{
+    const struct steady_lengths *l = r->s->lengths;
+    const double n = fmin(clients, places);
+    steady_histogram_clear(ttft);
+    steady_histogram_clear(tpot);
+    r->idle_frac = r->wait_frac = 0;
+    r->cycle = steady_one_length(l) && !(r->times->beside && r->by == STEADY_BLOCKS && n >= places) &&
+               tell_cycle(r, clients, n, ttft, tpot);
+    if (r->cycle) return;
+    steady_histogram_clear(ttft);
+    tell_any(r, clients, n, ttft, tpot);
+}
+
 void steady_clients_solve(struct steady_replica *r, double clients, struct steady_result *o)
 {
+    enum { TURNS = 12 };
     struct steady_histogram ttft, tpot;
     const struct steady_setup *s = r->s;
     const double places = r->by == STEADY_BLOCKS ? fmax(r->places, 1) : (double)s->max_seqs;
-    const double n = fmin(clients, places);
-    steady_histogram_clear(&ttft);
-    steady_histogram_clear(&tpot);
-    r->idle_frac = r->wait_frac = 0;
-    if (!steady_one_length(s->lengths) || (r->times->beside && r->by == STEADY_BLOCKS && n >= places) ||
-        !tell_cycle(r, clients, n, &ttft, &tpot)) {
-        steady_histogram_clear(&ttft);
-        tell_any(r, clients, n, &ttft, &tpot);
+    double there = clients;
+    /* Little: X (R + front) = clients, and R = there/X of those that the engine has. Who is of a cycle that holds all
+     * clients is away together, and so is one alone. */
+    for (int k = 0; k < (s->front_s > 0 ? TURNS : 1); k++) {
+        clients_of(r, there, places, &ttft, &tpot);
+        const double own_s = there / r->rate_per_s, now = r->cycle && clients <= places ? clients : 1;
+        if (!(s->front_s > 0)) break;
+        r->rate_per_s = clients / (own_s + s->front_s);
+        r->idle_frac = fmax(1 - r->rate_per_s * own_s / there, 0);
+        const double next = fmax(clients - r->rate_per_s * s->front_s, now);
+        if (fabs(next - there) < 1e-4 * there) break;
+        there = next;
     }
     r->decoding = r->rate_per_s * s->lengths->steps * r->token_s;
     o->saturated = clients > places;

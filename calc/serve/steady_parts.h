@@ -158,6 +158,7 @@ struct steady_replica {
     double others_frac;                       /* closed: of the rate, what comes of other clients; 1 */
     double prompts_frac;                      /* of the rate, whose prompts are computed here; 1, or 0 */
     bool at_ends;                             /* requests come when a step ends, as they follow an answer at once */
+    bool cycle;                               /* closed: of one cycle, who ask again at once */
     double later_s;                           /* disaggregated: between the first token and decoding */
     double most_per_s;                        /* the rate at which it saturates */
     double most;                              /* sequences that may decode at a time */
