@@ -862,6 +862,12 @@ static void test_refused(void **state)
 #define MINICPM                                                                                                        \
     "{\"model_type\":\"minicpm\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"                \
     "\"intermediate_size\":9,\"vocab_size\":13"
+        {GEMMA4 ",\"per_layer_config\":{\"05\":{\"head_dim\":6}}}", "per_layer_config.05 is not one of 5 layers"},
+        {GEMMA4 ",\"per_layer_config\":{\"04\":{\"head_dim\":6},\"4\":{\"head_dim\":6}}}", "says layer 4 twice"},
+        {GEMMA4 ",\"per_layer_config\":{\"04\":{\"intermediate_size\":6}}}",
+         "per_layer_config.04.intermediate_size is another in one layer"},
+        {MINICPM ",\"per_layer_config\":{\"1\":{\"num_key_value_heads\":2}}}",
+         "per_layer_config means per-layer shapes, which the minicpm family does not describe"},
         {GEMMA4 ",\"enable_moe_block\":true}", "num_experts is missing, but enable_moe_block says that there are"},
         {GEMMA4 ",\"top_k_experts\":3}", "num_experts is missing, but top_k_experts says that there are experts"},
         {GEMMA4 ",\"num_experts\":null,\"moe_intermediate_size\":7}", "missing, but moe_intermediate_size says"},
@@ -930,6 +936,15 @@ static void test_class_sizes(void **state)
         {HYBRID ",\"num_experts_per_tok\":5}", HYBRID ",\"num_local_experts\":8,\"num_experts_per_tok\":5}"},
         {GEMMA4 ",\"enable_moe_block\":false,\"top_k_experts\":null,\"num_experts\":null}", GEMMA4 "}"},
         {GEMMA4 ",\"enable_moe_block\":false,\"num_experts\":4,\"top_k_experts\":2}", GEMMA4 "}"},
+#define FULL_AT_END                                                                                                    \
+    ",\"layer_types\":[\"sliding_attention\",\"sliding_attention\",\"full_attention\","                                \
+    "\"sliding_attention\",\"full_attention\"]"
+        {GEMMA4 FULL_AT_END "}", GEMMA4 FULL_AT_END ",\"global_head_dim\":512}"},
+        {GEMMA4 FULL_AT_END ",\"attention_k_eq_v\":true,\"per_layer_config\":{\"02\":{\"head_dim\":6,"
+                            "\"num_key_value_heads\":2},\"4\":{\"num_key_value_heads\":2,\"head_dim\":6}}}",
+         GEMMA4 FULL_AT_END ",\"attention_k_eq_v\":true,\"global_head_dim\":6,\"num_global_key_value_heads\":2}"},
+        {GEMMA4 FULL_AT_END ",\"global_head_dim\":7,\"per_layer_config\":{}}",
+         GEMMA4 FULL_AT_END ",\"global_head_dim\":256}"},
         {MINICPM ",\"num_experts_per_tok\":0}", MINICPM "}"},
         /* a head of 128, whatever the width and the number of heads */
         {PLAIN("minimax_m2") ",\"num_local_experts\":4,\"num_experts_per_tok\":2}",
@@ -959,6 +974,9 @@ static void test_class_sizes(void **state)
             assert_int_equal(m.kinds[k].ffn.idle_experts, n.kinds[k].ffn.idle_experts);
             assert_int_equal(m.kinds[k].mixer.q_rank, n.kinds[k].mixer.q_rank);
             assert_int_equal(m.kinds[k].mixer.head_dim, n.kinds[k].mixer.head_dim);
+            assert_int_equal(m.kinds[k].mixer.kv_heads, n.kinds[k].mixer.kv_heads);
+            assert_int_equal(m.kinds[k].mixer.v_is_k, n.kinds[k].mixer.v_is_k);
+            assert_int_equal(m.kinds[k].mixer.qk_norm, n.kinds[k].mixer.qk_norm);
             assert_int_equal(m.kinds[k].ffn.kind, n.kinds[k].ffn.kind);
             assert_int_equal(m.kinds[k].ffn.experts, n.kinds[k].ffn.experts);
             assert_int_equal(m.kinds[k].ffn.experts_per_token, n.kinds[k].ffn.experts_per_token);
