@@ -561,6 +561,7 @@ static const struct subject SUBJECTS[] = {
     {"mimo-v2", /* sizes of no published model: two shared experts, values narrower than keys */
      "{\"model_type\":\"mimo_v2\",\"hidden_size\":48,\"num_hidden_layers\":3,\"num_attention_heads\":6,"
      "\"num_key_value_heads\":2,\"head_dim\":10,\"v_head_dim\":7,\"swa_num_key_value_heads\":3,"
+     "\"add_swa_attention_sink_bias\":false,\"attention_chunk_size\":16,"
      "\"sliding_window_size\":16,\"hybrid_layer_pattern\":[0,1,1],\"moe_layer_freq\":[0,1,1],"
      "\"intermediate_size\":29,\"moe_intermediate_size\":13,\"n_routed_experts\":11,\"n_shared_experts\":2,"
      "\"num_experts_per_tok\":3,\"vocab_size\":101}",
@@ -958,6 +959,19 @@ static void test_class_sizes(void **state)
     ",\"n_routed_experts\":4,\"num_experts_per_tok\":2,\"moe_intermediate_size\":5,\"v_head_dim\":128,"                \
     "\"layer_types\":[\"full_attention\",\"full_attention\"]"
         {FLASH_V2 "}", FLASH_V2 ",\"head_dim\":192}"},
+#define FLASH_SLIDING                                                                                                  \
+    PLAIN("mimo_v2_flash")                                                                                             \
+    ",\"n_routed_experts\":4,\"num_experts_per_tok\":2,\"moe_intermediate_size\":5,\"num_key_value_heads\":2,"         \
+    "\"sliding_window\":7,\"layer_types\":[\"full_attention\",\"sliding_attention\"]"
+        {FLASH_SLIDING "}", FLASH_SLIDING ",\"swa_num_key_value_heads\":4,\"v_head_dim\":128,"
+                                          "\"add_swa_attention_sink_bias\":true,\"attention_chunk_size\":7}"},
+        {PLAIN("minimax_m2") ",\"num_local_experts\":4,\"num_experts_per_tok\":2}",
+         PLAIN("minimax_m2") ",\"num_local_experts\":4,\"num_experts_per_tok\":2,\"use_qk_norm\":true}"},
+        /* the width over the heads, where dense Qwen3 has 128 */
+        {PLAIN("qwen3_moe") ",\"num_experts\":4,\"num_experts_per_tok\":2,\"moe_intermediate_size\":5}",
+         PLAIN(
+             "qwen3_moe") ",\"num_experts\":4,\"num_experts_per_tok\":2,\"moe_intermediate_size\":5,\"head_dim\":12}"},
+        {PLAIN("qwen3") ",\"num_key_value_heads\":4}", PLAIN("qwen3") ",\"num_key_value_heads\":4,\"head_dim\":128}"},
         {STEP3 ",\"moe_layers_enum\":\"1\"}",
          STEP3 ",\"moe_layers_enum\":\"1\",\"share_expert_dim\":5120,\"share_q_dim\":2048}"},
     };
@@ -975,6 +989,8 @@ static void test_class_sizes(void **state)
             assert_int_equal(m.kinds[k].mixer.q_rank, n.kinds[k].mixer.q_rank);
             assert_int_equal(m.kinds[k].mixer.head_dim, n.kinds[k].mixer.head_dim);
             assert_int_equal(m.kinds[k].mixer.kv_heads, n.kinds[k].mixer.kv_heads);
+            assert_int_equal(m.kinds[k].mixer.v_head_dim, n.kinds[k].mixer.v_head_dim);
+            assert_int_equal(m.kinds[k].mixer.sinks, n.kinds[k].mixer.sinks);
             assert_int_equal(m.kinds[k].mixer.v_is_k, n.kinds[k].mixer.v_is_k);
             assert_int_equal(m.kinds[k].mixer.qk_norm, n.kinds[k].mixer.qk_norm);
             assert_int_equal(m.kinds[k].ffn.kind, n.kinds[k].ffn.kind);
