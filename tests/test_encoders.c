@@ -615,6 +615,9 @@ static void test_refused(void **state)
         {"{\"model_type\":\"pegasus\",\"vocab_size\":101," SIZES(28, 4, 31, 3) "}", "n_positions is missing"},
         {"{\"model_type\":\"m2m_100\",\"vocab_size\":101," SIZES(28, 3, 31, 3) "}", "no multiple of 3 heads"},
         {"{\"model_type\":\"whisper\",\"vocab_size\":101," SIZES(28, 4, 31, 3) "}", "num_mel_bins is missing"},
+        {"{\"model_type\":\"led\",\"architectures\":[\"BartForConditionalGeneration\"],\"vocab_size\":101,"
+         "\"max_position_embeddings\":64," SIZES(28, 4, 31, 3) "}",
+         "an encoder and decoder of a kind that ridge does not describe"},
         {"{\"model_type\":\"longt5\"}", "an encoder and decoder of a kind that ridge does not describe"},
     };
     (void)state;

@@ -561,6 +561,7 @@ static const struct subject SUBJECTS[] = {
     {"mimo-v2", /* sizes of no published model: two shared experts, values narrower than keys */
      "{\"model_type\":\"mimo_v2\",\"hidden_size\":48,\"num_hidden_layers\":3,\"num_attention_heads\":6,"
      "\"num_key_value_heads\":2,\"head_dim\":10,\"v_head_dim\":7,\"swa_num_key_value_heads\":3,"
+     "\"add_swa_attention_sink_bias\":false,\"attention_chunk_size\":16,"
      "\"sliding_window_size\":16,\"hybrid_layer_pattern\":[0,1,1],\"moe_layer_freq\":[0,1,1],"
      "\"intermediate_size\":29,\"moe_intermediate_size\":13,\"n_routed_experts\":11,\"n_shared_experts\":2,"
      "\"num_experts_per_tok\":3,\"vocab_size\":101}",
@@ -862,6 +863,12 @@ static void test_refused(void **state)
 #define MINICPM                                                                                                        \
     "{\"model_type\":\"minicpm\",\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"                \
     "\"intermediate_size\":9,\"vocab_size\":13"
+        {GEMMA4 ",\"per_layer_config\":{\"05\":{\"head_dim\":6}}}", "per_layer_config.05 is not one of 5 layers"},
+        {GEMMA4 ",\"per_layer_config\":{\"04\":{\"head_dim\":6},\"4\":{\"head_dim\":6}}}", "says layer 4 twice"},
+        {GEMMA4 ",\"per_layer_config\":{\"04\":{\"intermediate_size\":6}}}",
+         "per_layer_config.04.intermediate_size is another in one layer"},
+        {MINICPM ",\"per_layer_config\":{\"1\":{\"num_key_value_heads\":2}}}",
+         "per_layer_config means per-layer shapes, which the minicpm family does not describe"},
         {GEMMA4 ",\"enable_moe_block\":true}", "num_experts is missing, but enable_moe_block says that there are"},
         {GEMMA4 ",\"top_k_experts\":3}", "num_experts is missing, but top_k_experts says that there are experts"},
         {GEMMA4 ",\"num_experts\":null,\"moe_intermediate_size\":7}", "missing, but moe_intermediate_size says"},
@@ -930,6 +937,15 @@ static void test_class_sizes(void **state)
         {HYBRID ",\"num_experts_per_tok\":5}", HYBRID ",\"num_local_experts\":8,\"num_experts_per_tok\":5}"},
         {GEMMA4 ",\"enable_moe_block\":false,\"top_k_experts\":null,\"num_experts\":null}", GEMMA4 "}"},
         {GEMMA4 ",\"enable_moe_block\":false,\"num_experts\":4,\"top_k_experts\":2}", GEMMA4 "}"},
+#define FULL_AT_END                                                                                                    \
+    ",\"layer_types\":[\"sliding_attention\",\"sliding_attention\",\"full_attention\","                                \
+    "\"sliding_attention\",\"full_attention\"]"
+        {GEMMA4 FULL_AT_END "}", GEMMA4 FULL_AT_END ",\"global_head_dim\":512}"},
+        {GEMMA4 FULL_AT_END ",\"attention_k_eq_v\":true,\"per_layer_config\":{\"02\":{\"head_dim\":6,"
+                            "\"num_key_value_heads\":2},\"4\":{\"num_key_value_heads\":2,\"head_dim\":6}}}",
+         GEMMA4 FULL_AT_END ",\"attention_k_eq_v\":true,\"global_head_dim\":6,\"num_global_key_value_heads\":2}"},
+        {GEMMA4 FULL_AT_END ",\"global_head_dim\":7,\"per_layer_config\":{}}",
+         GEMMA4 FULL_AT_END ",\"global_head_dim\":256}"},
         {MINICPM ",\"num_experts_per_tok\":0}", MINICPM "}"},
         /* a head of 128, whatever the width and the number of heads */
         {PLAIN("minimax_m2") ",\"num_local_experts\":4,\"num_experts_per_tok\":2}",
@@ -943,6 +959,19 @@ static void test_class_sizes(void **state)
     ",\"n_routed_experts\":4,\"num_experts_per_tok\":2,\"moe_intermediate_size\":5,\"v_head_dim\":128,"                \
     "\"layer_types\":[\"full_attention\",\"full_attention\"]"
         {FLASH_V2 "}", FLASH_V2 ",\"head_dim\":192}"},
+#define FLASH_SLIDING                                                                                                  \
+    PLAIN("mimo_v2_flash")                                                                                             \
+    ",\"n_routed_experts\":4,\"num_experts_per_tok\":2,\"moe_intermediate_size\":5,\"num_key_value_heads\":2,"         \
+    "\"sliding_window\":7,\"layer_types\":[\"full_attention\",\"sliding_attention\"]"
+        {FLASH_SLIDING "}", FLASH_SLIDING ",\"swa_num_key_value_heads\":4,\"v_head_dim\":128,"
+                                          "\"add_swa_attention_sink_bias\":true,\"attention_chunk_size\":7}"},
+        {PLAIN("minimax_m2") ",\"num_local_experts\":4,\"num_experts_per_tok\":2}",
+         PLAIN("minimax_m2") ",\"num_local_experts\":4,\"num_experts_per_tok\":2,\"use_qk_norm\":true}"},
+        /* the width over the heads, where dense Qwen3 has 128 */
+        {PLAIN("qwen3_moe") ",\"num_experts\":4,\"num_experts_per_tok\":2,\"moe_intermediate_size\":5}",
+         PLAIN(
+             "qwen3_moe") ",\"num_experts\":4,\"num_experts_per_tok\":2,\"moe_intermediate_size\":5,\"head_dim\":12}"},
+        {PLAIN("qwen3") ",\"num_key_value_heads\":4}", PLAIN("qwen3") ",\"num_key_value_heads\":4,\"head_dim\":128}"},
         {STEP3 ",\"moe_layers_enum\":\"1\"}",
          STEP3 ",\"moe_layers_enum\":\"1\",\"share_expert_dim\":5120,\"share_q_dim\":2048}"},
     };
@@ -959,6 +988,11 @@ static void test_class_sizes(void **state)
             assert_int_equal(m.kinds[k].ffn.idle_experts, n.kinds[k].ffn.idle_experts);
             assert_int_equal(m.kinds[k].mixer.q_rank, n.kinds[k].mixer.q_rank);
             assert_int_equal(m.kinds[k].mixer.head_dim, n.kinds[k].mixer.head_dim);
+            assert_int_equal(m.kinds[k].mixer.kv_heads, n.kinds[k].mixer.kv_heads);
+            assert_int_equal(m.kinds[k].mixer.v_head_dim, n.kinds[k].mixer.v_head_dim);
+            assert_int_equal(m.kinds[k].mixer.sinks, n.kinds[k].mixer.sinks);
+            assert_int_equal(m.kinds[k].mixer.v_is_k, n.kinds[k].mixer.v_is_k);
+            assert_int_equal(m.kinds[k].mixer.qk_norm, n.kinds[k].mixer.qk_norm);
             assert_int_equal(m.kinds[k].ffn.kind, n.kinds[k].ffn.kind);
             assert_int_equal(m.kinds[k].ffn.experts, n.kinds[k].ffn.experts);
             assert_int_equal(m.kinds[k].ffn.experts_per_token, n.kinds[k].ffn.experts_per_token);

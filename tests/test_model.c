@@ -457,6 +457,22 @@ static void test_towers_that_are_not_known(void **state)
         assert_true(isnan(i == 3 ? m.audio.params : m.tower.params));
         assert_non_null(strstr(m.notes, "tower not counted"));
     }
+    /* parts under other names, and a product over patches in the class itself */
+    static const char *const PARTS[][2] = {
+        {"\"encoder_config\":{\"model_type\":\"a\"},\"projector_config\":{\"model_type\":\"b\"}",
+         "encoder_config, projector_config: not counted"},
+        {"\"patch_size\":30", "what reads patches of images: not counted"},
+        {"\"quantization_config\":null,\"head_config\":{\"hidden_size\":3}", NULL}};
+    for (size_t i = 0; i < sizeof PARTS / sizeof PARTS[0]; i++) {
+        const struct model m =
+            parse_text(a, arena_printf(a,
+                                       "{\"model_type\":\"granite_speech\",\"text_config\":{\"model_type\":\"granite\","
+                                       "\"hidden_size\":48,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+                                       "\"intermediate_size\":96,\"vocab_size\":31},%s}",
+                                       PARTS[i][0]));
+        assert_int_equal(isnan(m.tower.params) && isnan(m.audio.params), PARTS[i][1] != NULL);
+        if (PARTS[i][1]) assert_non_null(strstr(m.notes, PARTS[i][1]));
+    }
     arena_close(a);
 }
 

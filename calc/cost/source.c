@@ -49,7 +49,6 @@ static void build_stem(struct build *b)
                      rows[i], in, Y->D, true);
         struct cost_op *op = &b->ops->op[b->ops->n - 1];
         op->says = "convolution over time, as one product with all its taps";
-        op->compute_class = -1;
         op->activation_bytes = PROD(SUM(read[i], PROD(rows[i], Y->D)), Y->b_act);
         build_activation(b, ACTS[i], rows[i], Y->D, false);
     }

@@ -23,6 +23,7 @@ static const struct {
     unsigned read_by;
 } FOREIGN[] = {
     {"block_configs", "per-layer shapes", NULL, 0},
+    {"per_layer_config", "per-layer shapes", NULL, 0},
     {"cross_attention_layers", "cross attention", NULL, 0},
     {"encoder_layers", "an encoder", NULL, 0},
     {"layers_block_type", "a hybrid of layer types", "attention|full_attention", 0},
@@ -70,14 +71,14 @@ static const struct {
     {"attn.layers", "attention in some layers", NULL, BY_LIST},
 };
 
-/* Zero, false and an empty list say that a structure is not used. */
+/* Zero, false and an empty list or object say that a structure is not used. */
 static bool is_off(const struct json *j)
 {
     int64_t n;
     bool on;
     if (json_is_bool(j)) return json_bool(j, &on, NULL) == ERR_OK && !on;
     if (json_is_number(j)) return json_int(j, INT64_MIN, INT64_MAX, &n, NULL) == ERR_OK && n == 0;
-    return json_is_array(j) && json_len(j) == 0;
+    return (json_is_array(j) || json_is_object(j)) && json_len(j) == 0;
 }
 
 static bool is_word_of(const char *word, size_t len, const char *words)

@@ -69,6 +69,13 @@ static const struct {
     {"smolvlm", AROUND("text_config")},
 };
 
+bool outside_is_around(const char *model_type)
+{
+    static const char AROUND_WHAT[] = AROUND("");
+    const char *what = outside_find(model_type);
+    return what && strncmp(what, AROUND_WHAT, strcspn(AROUND_WHAT, ",")) == 0;
+}
+
 const char *outside_find(const char *model_type)
 {
     for (size_t i = 0; i < sizeof OUTSIDE / sizeof OUTSIDE[0]; i++)

@@ -148,7 +148,7 @@ static enum err_code find_by_name(struct reader *r)
     }
     TRY(json_str(&j, &type, r->e));
     r->family = family_find(type);
-    if (!r->family && outside_find(type)) r->family = find_class_around(r);
+    if (!r->family && outside_is_around(type)) r->family = find_class_around(r);
     if (!r->family) return unknown_family(r, where, j.path, type);
     return json_get(r->root, READ_AS_KEY, &j) ? json_str(&j, &r->read_as, r->e) : ERR_OK;
 }

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "calc/base/text.h"
 #include "calc/model/towers_count.h"
 
 static const struct tower TOWERS[] = {
@@ -269,6 +270,39 @@ static enum err_code note_flat(struct reader *r)
     return adapted ? reader_note(r, "adapters of images and sound (vision_lora, speech_lora) are not counted") : ERR_OK;
 }
 
+/* Another part beside the language model that is a model of its own, whatever it is called: encoder_config and its
+ * like. */
+static bool is_part(const struct reader *r, const char *key, const struct json *member)
+{
+    static const char TAIL[] = "_config";
+    const size_t n = strlen(key), tail = sizeof TAIL - 1;
+    if (strcmp(key, "audio_config") == 0 || strcmp(key, "vision_config") == 0) return false; /* told of already */
+    return n > tail && strcmp(key + n - tail, TAIL) == 0 && json_has(member, "model_type") &&
+           member->obj != r->text.obj;
+}
+
+/* Parts that no row of towers is about, of a file whose text model is a part too; and Fuyu's patches, which a product
+ * of the model itself reads. */
+static enum err_code note_parts(struct reader *r, const struct json *root)
+{
+    struct json member;
+    const char *key, *names = NULL;
+    char clean[64];
+    if (r->text.obj == root->obj) return ERR_OK;
+    for (size_t i = 0; json_at(root, i, &key, &member); i++) {
+        if (!is_part(r, key, &member)) continue;
+        names = arena_printf(r->arena, "%s%s%s", names ? names : "", names ? ", " : "",
+                             text_clean(clean, sizeof clean, key, strlen(key)));
+        if (!names) return err_nomem(r->e);
+    }
+    if (!names && json_has(root, "patch_size")) names = "what reads patches of images";
+    if (!names) return ERR_OK;
+    r->m->tower.params = r->m->tower.whole_params = (double)NAN;
+    if (!(fabs(r->m->audio.params) > 0)) r->m->audio.params = r->m->audio.whole_params = (double)NAN;
+    const char *text = arena_printf(r->arena, "%s: not counted, no row describes it", names);
+    return text ? reader_note(r, text) : err_nomem(r->e);
+}
+
 enum err_code towers_read(struct reader *r)
 {
     struct model_tower *out = &r->m->tower;
@@ -281,7 +315,7 @@ enum err_code towers_read(struct reader *r)
         c.vision = c.root;
     } else if (!json_get(&c.root, "vision_config", &c.vision)) {
         if (read_flat(r, out)) return note_flat(r);
-        if (!has_tower(&c.root)) return ERR_OK;
+        if (!has_tower(&c.root)) return note_parts(r, &c.root);
         out->params = out->whole_params = (double)NAN;
         return reader_note(r, "vision tower not counted: the class has one, and the file has no vision_config");
     }

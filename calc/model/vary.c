@@ -126,7 +126,8 @@ enum err_code vary_llama4(struct reader *r, int64_t layer, struct layer_kind *k)
     return json_int(&j, 1, 1 << 24, &k->ffn.width, r->e);
 }
 
-/* MiMo-V2: sliding layers have heads of their own, and sinks; values have a width of their own everywhere. */
+/* MiMo-V2: sliding layers have heads of their own, twice the key heads where the file does not say, and sinks; values
+ * have a width of their own everywhere. Source: transformers, modular_mimo_v2_flash.py. */
 enum err_code vary_mimo_v2(struct reader *r, int64_t layer, struct layer_kind *k)
 {
     static const char *const SINKS[] = {"add_full_attention_sink_bias", "add_swa_attention_sink_bias"};
@@ -135,13 +136,16 @@ enum err_code vary_mimo_v2(struct reader *r, int64_t layer, struct layer_kind *k
     struct json j;
     (void)layer;
     TRY(reader_dim(r, DIM_V_HEAD_DIM, 1, x->head_dim, &x->v_head_dim));
-    TRY(reader_flag(r, &r->text, SINKS[slides], false, &x->sinks));
+    TRY(reader_flag(r, &r->text, SINKS[slides], slides, &x->sinks));
     if (!slides) return ERR_OK;
+    x->kv_heads *= 2;
     if (json_get(&r->text, "swa_num_attention_heads", &j)) TRY(json_int(&j, 1, 1 << 16, &x->heads, r->e));
     if (json_get(&r->text, "swa_num_key_value_heads", &j)) TRY(json_int(&j, 1, 1 << 16, &x->kv_heads, r->e));
     if (json_get(&r->text, "swa_head_dim", &j)) TRY(json_int(&j, 1, 1 << 16, &x->head_dim, r->e));
     if (json_get(&r->text, "swa_v_head_dim", &j)) TRY(json_int(&j, 1, 1 << 16, &x->v_head_dim, r->e));
-    return ERR_OK;
+    if (x->heads % x->kv_heads == 0) return ERR_OK;
+    return err_set(r->e, ERR_INPUT, "%s: %lld key heads of sliding layers do not divide %lld query heads", r->text.file,
+                   (long long)x->kv_heads, (long long)x->heads);
 }
 
 /* MiniMax-M2: norms of queries and keys over all heads together, unless the file says otherwise. */

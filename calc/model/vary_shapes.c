@@ -167,20 +167,70 @@ enum err_code vary_gemma3n(struct reader *r, int64_t layer, struct layer_kind *k
     return ERR_OK;
 }
 
+/* A member of per_layer_config: the layer that its name says ("05"), once. */
+static enum err_code layer_named(struct reader *r, const struct json *entry, const char *name, int64_t *out)
+{
+    int64_t at = 0;
+    size_t i = 0;
+    for (; name[i] >= '0' && name[i] <= '9' && at < r->m->layers; i++) at = 10 * at + (name[i] - '0');
+    *out = at;
+    if (i > 0 && name[i] == '\0' && at < r->m->layers) return ERR_OK;
+    return err_set(r->e, ERR_INPUT, "%s: %.60s is not one of %lld layers", entry->file, entry->path,
+                   (long long)r->m->layers);
+}
+
+enum { GLOBAL_HEAD_DIM = 512 }; /* class default */
+
+/* What per_layer_config says of a layer: its heads, and nothing else. Source: transformers,
+ * heterogeneity/configuration_utils.py. */
+static enum err_code own_heads(struct reader *r, int64_t layer, const struct json *all, struct mixer *x)
+{
+    struct json entry, item;
+    const char *name, *key;
+    bool found = false;
+    if (!json_is_object(all)) return json_want(all, "an object of one object a layer", r->e);
+    for (size_t i = 0; json_at(all, i, &name, &entry); i++) {
+        int64_t at;
+        TRY(layer_named(r, &entry, name, &at));
+        if (!json_is_object(&entry)) return json_want(&entry, "an object", r->e);
+        if (at != layer) continue;
+        if (found)
+            return err_set(r->e, ERR_INPUT, "%s: %.60s says layer %lld twice", entry.file, entry.path, (long long)at);
+        found = true;
+        for (size_t k = 0; json_at(&entry, k, &key, &item); k++) {
+            if (strcmp(key, "head_dim") == 0)
+                TRY(json_int(&item, 1, 1 << 16, &x->head_dim, r->e));
+            else if (strcmp(key, "num_key_value_heads") == 0)
+                TRY(json_int(&item, 1, x->heads, &x->kv_heads, r->e));
+            else
+                return err_set(r->e, ERR_INPUT,
+                               "%s: %.80s is another in one layer, which the %s family does not describe", item.file,
+                               item.path, r->family->name);
+        }
+    }
+    return x->heads % x->kv_heads == 0 ? ERR_OK : json_want(all, "key heads that divide the query heads", r->e);
+}
+
+/* Full layers have heads of their own: per_layer_config, else global_head_dim and num_global_key_value_heads, which
+ * are not read beside it. Source: transformers, configuration_gemma4.py. */
 enum err_code vary_gemma4(struct reader *r, int64_t layer, struct layer_kind *k)
 {
     struct mixer *x = &k->mixer;
+    struct json by_layer;
     bool same, doubled;
     x->v_norm = true;
     TRY(shares_last(r, layer, 0, &x->shares_kv));
     TRY(reader_flag(r, &r->text, "attention_k_eq_v", false, &same));
-    if (x->window_tokens == 0) { /* global layers */
-        TRY(reader_int(r, "global_head_dim", 1, 1 << 16, x->head_dim, &x->head_dim));
-        x->v_head_dim = x->head_dim;
-        x->v_is_k = same;
+    const bool full = x->window_tokens == 0;
+    if (json_get(&r->text, "per_layer_config", &by_layer)) {
+        TRY(own_heads(r, layer, &by_layer, x));
+    } else if (full) {
+        TRY(reader_int(r, "global_head_dim", 1, 1 << 16, GLOBAL_HEAD_DIM, &x->head_dim));
         if (same) TRY(reader_int(r, "num_global_key_value_heads", 1, x->heads, x->kv_heads, &x->kv_heads));
     }
-    TRY(reader_flag(r, &r->text, "use_double_wide_mlp", true, &doubled));
+    x->v_head_dim = x->head_dim;
+    x->v_is_k = full && same;
+    TRY(reader_flag(r, &r->text, "use_double_wide_mlp", false, &doubled));
     if (k->ffn.kind == FFN_DENSE && doubled && x->shares_kv) k->ffn.width *= 2;
     if (k->ffn.kind != FFN_MOE) return ERR_OK;
     k->ffn.router_norm = k->ffn.expert_scale = true;
