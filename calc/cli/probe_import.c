@@ -1,9 +1,13 @@
 /* probe_import -- `ridge probe import`: rows that others measured, into the store. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "calc/base/text.h"
 #include "calc/base/units.h"
 #include "calc/cli/commands.h"
 #include "calc/cli/probe_cells.h"
@@ -49,6 +53,9 @@ static enum err_code bad_cell(const struct rows_cells *c, const char *column, co
     return err_set(e, ERR_INPUT, "%s: line %zu: %s: wanted %s", c->name, c->row_line, column, wanted);
 }
 
+#define NAME_WANTED "a name of one line, at most 200 bytes"
+#define TIME_WANTED "a time of day in UTC, 2026-11-30T00:10:39Z"
+
 /* -- samples -- */
 
 /* "1.25e-05 1.3e-05": seconds of samples. */
@@ -84,14 +91,48 @@ static enum err_code import_samples(struct arena *a, const struct rows_cells *c,
     return ERR_OK;
 }
 
-/* "2026-11-30T00:10:39Z": UTC, as the store has it, but also a day or a month alone. */
+/* The number of two digits at text, or -1 where it is none in lo..hi. */
+static int two_digits(const char *text, int lo, int hi)
+{
+    const int v = 10 * (text[0] - '0') + text[1] - '0';
+    return v >= lo && v <= hi ? v : -1;
+}
+
+static int month_days(int year, int month)
+{
+    static const int DAYS[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    const bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    return DAYS[month - 1] + (month == 2 && leap);
+}
+
+/* "2026-11-30T00:10:39Z": UTC, as the store has it, but also a day or a month alone: one that a calendar has. */
 static bool is_time(const char *text)
 {
     static const char FORM[] = "dddd-dd-ddTdd:dd:ddZ";
     size_t i = 0;
     for (; text[i] && i < sizeof FORM - 1; i++)
         if (FORM[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != FORM[i]) return false;
-    return !text[i] && (i == sizeof FORM - 1 || i == strlen("2026-11-30") || i == strlen("2026-11"));
+    if (text[i] || (i != sizeof FORM - 1 && i != strlen("2026-11-30") && i != strlen("2026-11"))) return false;
+    const int month = two_digits(text + 5, 1, 12);
+    const int year = 100 * two_digits(text, 0, 99) + two_digits(text + 2, 0, 99);
+    if (month < 0) return false;
+    if (i > strlen("2026-11") && two_digits(text + 8, 1, month_days(year, month)) < 0) return false;
+    return i < sizeof FORM - 1 || (two_digits(text + 11, 0, 23) >= 0 && two_digits(text + 14, 0, 59) >= 0 &&
+                                   two_digits(text + 17, 0, 60) >= 0); /* 60: a leap second */
+}
+
+/* A name that tables and messages can show: of a line, and not long. */
+static bool is_name(const char *text)
+{
+    enum { NAME_MAX_BYTES = 200 };
+    char clean[NAME_MAX_BYTES + 4];
+    const size_t len = strlen(text);
+    return len <= NAME_MAX_BYTES && strcmp(text_clean(clean, sizeof clean, text, len), text) == 0;
+}
+
+static enum err_code check_device(const char *device, struct err *e)
+{
+    return is_name(device) ? ERR_OK : err_set(e, ERR_USAGE, "--device: wanted " NAME_WANTED);
 }
 
 /* -- a row -- */
@@ -118,11 +159,19 @@ static enum err_code import_probed(struct arena *a, const struct rows_cells *c, 
     for (size_t i = 0; i < c->n; i++) {
         const bool own = !ceiling && (strcmp(h->names[i], PROBE_CELLS_IDENTITY) == 0 ||
                                       strcmp(h->names[i], PROBE_CELLS_STARTED) == 0);
-        if (own || probe_cells_read(a, h->names[i], c->cell[i], r, e) == ERR_OK) continue;
+        struct result unkept = *r; /* those are a ceiling's, and are checked alone */
+        if (probe_cells_read(a, h->names[i], c->cell[i], own ? &unkept : r, e) == ERR_OK) {
+            if (*unkept.origin.started && own && !is_time(unkept.origin.started))
+                return bad_cell(c, PROBE_CELLS_STARTED, TIME_WANTED, e);
+            continue;
+        }
         if (e && e->code == ERR_INPUT) return err_prepend(e, "%s: line %zu: %s: ", c->name, c->row_line, h->names[i]);
         return e ? e->code : ERR_INPUT;
     }
-    if (!*r->unit) return bad_cell(c, "unit", "whose peak counts, of a row of a probe", e);
+    if (!*r->unit || r->unit[strspn(r->unit, "abcdefghijklmnopqrstuvwxyz0123456789-")])
+        return bad_cell(c, "unit", "whose peak counts, of a row of a probe", e);
+    if (!is_name(r->kernel)) return bad_cell(c, PROBE_CELLS_KERNEL, "the name of a kernel", e);
+    if (*r->origin.started && !is_time(r->origin.started)) return bad_cell(c, PROBE_CELLS_STARTED, TIME_WANTED, e);
     if (result_check_rates(r, e) == ERR_OK) return ERR_OK;
     return e ? err_prepend(e, "%s: line %zu: ", c->name, c->row_line) : ERR_INPUT;
 }
@@ -220,17 +269,21 @@ static enum err_code import_row(struct arena *a, const struct rows_cells *c, con
     r->cold = row->kernel.cold;
     r->summary.median_s = row->time_s;
     if (*cell_at(c, h->made)) r->made = c->cell[h->made];
-    if (!is_time(r->made)) return bad_cell(c, "made", "a time of day in UTC, 2026-11-30T00:10:39Z", e);
+    if (!is_time(r->made)) return bad_cell(c, "made", TIME_WANTED, e);
     if (!*r->origin.device) r->origin.device = cell_at(c, h->device);
     if (!*r->origin.device)
         return err_set(e, ERR_USAGE,
                        "%s: line %zu: no device: --device NAME says what rows were measured on that do not say it",
                        c->name, c->row_line);
+    if (!is_name(cell_at(c, h->device))) return bad_cell(c, "device", NAME_WANTED, e);
     TRY(check_said(c, h, e));
     TRY(check_times(c, h, e));
     TRY(read_bytes(c, "dram_read_bytes", h->dram_read, &r->dram_read_bytes, e));
     TRY(read_bytes(c, "dram_write_bytes", h->dram_write, &r->dram_write_bytes, e));
     TRY(import_samples(a, c, h, r, e));
+    const char *samples = cell_at(c, column_of(h, "samples"));
+    if (*samples && r->times_n && strtod(samples, NULL) != (double)r->times_n)
+        return bad_cell(c, "samples", "how many times_s has", e);
     if (*cell_at(c, h->probed)) TRY(import_probed(a, c, h, r, e));
     return import_cells(a, c, h, row->format, r, e);
 }
@@ -249,13 +302,15 @@ static enum err_code import_ceiling(struct arena *a, const struct rows_cells *c,
     if (!*time || *end || !(r->summary.median_s > 0) || !isfinite(r->summary.median_s))
         return bad_cell(c, "time_s", "seconds", e);
     r->made = cell_at(c, h->made);
-    if (!is_time(r->made)) return bad_cell(c, "made", "a time of day in UTC, 2026-11-30T00:10:39Z", e);
+    if (!is_time(r->made)) return bad_cell(c, "made", TIME_WANTED, e);
     if (!*r->origin.device) r->origin.device = cell_at(c, h->device);
     if (!*r->origin.device) return bad_cell(c, "device", "what the ceiling is of", e);
+    if (!is_name(cell_at(c, h->device))) return bad_cell(c, "device", NAME_WANTED, e);
     if (!*cell_at(c, h->probed)) return bad_cell(c, PROBE_CELLS_KERNEL, "what measured the ceiling", e);
     TRY(check_said(c, h, e));
     TRY(import_probed(a, c, h, r, e));
-    if (!*r->ceiling) return bad_cell(c, "ceiling", "which one it is", e);
+    if (!wire_list_has("compute,read,bandwidth,gather,launch", r->ceiling) || strchr(r->ceiling, ','))
+        return bad_cell(c, "ceiling", "compute, read, bandwidth, gather or launch", e);
     return import_cells(a, c, h, NULL, r, e);
 }
 
@@ -265,6 +320,7 @@ struct imported {
     size_t added, again, numberless; /* again: the store had them; numberless: whose outcome is no number */
     size_t renamed;                  /* said another device than --device */
     size_t ceilings;                 /* of their machines, new ones */
+    const char *device;              /* that of --device, clean */
 };
 
 /* Results of one file, as they are read. */
@@ -342,6 +398,23 @@ static enum err_code import_file(struct arena *a, const char *path, const struct
     return store_add_all(s, in.v, in.n, e);
 }
 
+/* The standard input, which may be a pipe, as a file that can be read more than once. */
+static enum err_code keep_input(struct err *e)
+{
+    struct stat st;
+    char block[1 << 14];
+    size_t got;
+    bool wrote = true;
+    if (fstat(STDIN_FILENO, &st) == 0 && S_ISREG(st.st_mode)) return ERR_OK;
+    FILE *f = tmpfile();
+    if (!f) return err_set(e, ERR_IO, "-: cannot keep what comes: %s", strerror(errno));
+    while (wrote && (got = fread(block, 1, sizeof block, stdin)) > 0) wrote = fwrite(block, 1, got, f) == got;
+    const bool kept = wrote && !ferror(stdin) && fflush(f) == 0 && dup2(fileno(f), STDIN_FILENO) >= 0;
+    const int why = errno;
+    (void)fclose(f);
+    return kept ? ERR_OK : err_set(e, ERR_IO, "-: cannot read: %s", strerror(why));
+}
+
 static enum err_code say(struct arena *a, const struct option_values *v, const struct imported *sum, struct err *e)
 {
     struct out *o;
@@ -355,7 +428,8 @@ static enum err_code say(struct arena *a, const struct option_values *v, const s
         out_printf(o, "; %zu %s no number, by %s outcome", sum->numberless, sum->numberless == 1 ? "has" : "have",
                    sum->numberless == 1 ? "its" : "their");
     if (sum->renamed)
-        out_printf(o, "; %zu %s another device than --device", sum->renamed, sum->renamed == 1 ? "says" : "say");
+        out_printf(o, "; %zu %s another device and %s of %s now, as --device says", sum->renamed,
+                   sum->renamed == 1 ? "says" : "say", sum->renamed == 1 ? "is" : "are", sum->device);
     out_str(o, ".\n");
     return out_commit(o, e);
 }
@@ -373,6 +447,9 @@ enum err_code probe_import(struct arena *a, const struct option_values *v, const
                        "--device %s: rows are of a device by its name: " THIS_CPU ", the core that ridge probe "
                        "measured, h100-sxm, ...",
                        device);
+    TRY(check_device(device, e));
+    char clean[256];
+    sum.device = text_clean(clean, sizeof clean, device, strlen(device));
     TRY(run_now(a, &now, e));
     struct result like = {.origin = {device, "{}", commands_tool(), command, now},
                           .made = now,
@@ -397,6 +474,8 @@ enum err_code probe_import(struct arena *a, const struct option_values *v, const
                           .after = none,
                           .summary = sample_summarise(NULL, 0, NULL)};
     TRY(probe_store_open(a, v, true, &s, e));
+    for (size_t i = 0; i < v->operands_n; i++)
+        if (strcmp(v->operands[i], "-") == 0) TRY(keep_input(e));
     for (size_t i = 0; i < v->operands_n; i++) TRY(import_file(a, v->operands[i], &like, s, &sum, e));
     return say(a, v, &sum, e);
 }

@@ -12,7 +12,7 @@ enum err_code rows_cells_open(struct arena *a, const char *path, struct rows_cel
     char shown[256];
     struct stat st;
     (void)text_clean(shown, sizeof shown, path, strlen(path));
-    FILE *f = fopen(path, "rb");
+    FILE *f = fopen(strcmp(path, "-") == 0 ? "/dev/stdin" : path, "rb");
     if (!f) return err_set(e, ERR_IO, "%s: cannot read: %s", shown, strerror(errno));
     if (fstat(fileno(f), &st) != 0 || !S_ISREG(st.st_mode)) {
         (void)fclose(f);
@@ -20,7 +20,8 @@ enum err_code rows_cells_open(struct arena *a, const char *path, struct rows_cel
     }
     if (st.st_size > ROWS_CELLS_FILE_MAX) {
         (void)fclose(f);
-        return err_set(e, ERR_INPUT, "%s: larger than 64 MiB", shown);
+        return err_set(e, ERR_INPUT, "%s: larger than 512 MiB; ridge probe export --kind or --kernel writes a part",
+                       shown);
     }
     const size_t size = (size_t)st.st_size;
     char *text = arena_alloc(a, size + 1), *name = arena_strndup(a, shown, strlen(shown));
@@ -29,6 +30,8 @@ enum err_code rows_cells_open(struct arena *a, const char *path, struct rows_cel
     (void)fclose(f);
     if (!text || !name) return err_nomem(e);
     if (failed) return err_set(e, ERR_IO, "%s: cannot read", shown);
+    if (got >= 2 && (memcmp(text, "\xff\xfe", 2) == 0 || memcmp(text, "\xfe\xff", 2) == 0))
+        return err_set(e, ERR_INPUT, "%s: in UTF-16, wanted CSV text in UTF-8 (iconv -f UTF-16 -t UTF-8)", shown);
     if (memchr(text, '\0', got)) return err_set(e, ERR_INPUT, "%s: holds a NUL byte, wanted CSV text", shown);
     const size_t mark = got >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* byte order mark */
     *out = (struct rows_cells){.name = name, .at = text + mark, .end = text + got, .line = 1};

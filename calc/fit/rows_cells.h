@@ -8,7 +8,7 @@
 #include "calc/base/arena.h"
 #include "calc/base/err.h"
 
-enum { ROWS_CELLS_COLUMNS_MAX = 256, ROWS_CELLS_TEXT_MAX = 1 << 18, ROWS_CELLS_FILE_MAX = 1 << 26 };
+enum { ROWS_CELLS_COLUMNS_MAX = 256, ROWS_CELLS_TEXT_MAX = 1 << 18, ROWS_CELLS_FILE_MAX = 1 << 29 };
 
 struct rows_cells {
     const char *name; /* of the file, clean */
@@ -19,8 +19,8 @@ struct rows_cells {
     const char *cell[ROWS_CELLS_COLUMNS_MAX];
 };
 
-/* rows_cells_open -- read a regular file of at most ROWS_CELLS_FILE_MAX bytes. Errors: ERR_IO; ERR_INPUT too large, or
- * a NUL byte; ERR_NOMEM. */
+/* rows_cells_open -- read a file of at most ROWS_CELLS_FILE_MAX bytes. Errors: ERR_IO no regular file; ERR_INPUT too
+ * large, in UTF-16, or a NUL byte; ERR_NOMEM. "-" is the standard input, if that is a regular file. */
 enum err_code rows_cells_open(struct arena *a, const char *path, struct rows_cells *out, struct err *e);
 
 /* rows_cells_next -- the next row that is not blank; *more false at the end. Cells live as long as the arena. Errors:
