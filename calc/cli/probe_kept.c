@@ -162,8 +162,7 @@ enum err_code probe_history(struct arena *a, const struct option_values *v, cons
     struct column *columns = arena_array(a, probe_row_columns_n, sizeof *columns);
     if (!columns) return err_nomem(e);
     memcpy(columns, probe_row_columns, probe_row_columns_n * sizeof *columns);
-    for (size_t i = 0; i < probe_row_columns_n && probe_rows_over(rows, n); i++)
-        if (strcmp(columns[i].key, "over") == 0) columns[i].flags |= COLUMN_SHOWN;
+    if (probe_rows_over(rows, n)) probe_show_over(columns, probe_row_columns_n);
     bool several = false; /* rows of two devices are told apart */
     for (size_t i = 1; i < n && !several; i++) several = strcmp(r[i].origin.device, r[0].origin.device) != 0;
     for (size_t i = 0; i < probe_row_columns_n && several; i++) {

@@ -271,11 +271,7 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
                       e));
     struct err unplotted = {.code = ERR_OK};
     if (plot && measured) (void)probe_draw(w->a, &w->run, rows, n, plot, &unplotted);
-    for (size_t i = 0; i < columns_n && probe_rows_over(rows, n); i++)
-        if (strcmp(columns[i].key, "over") == 0)
-            columns[i].flags |= COLUMN_SHOWN;
-        else if (strcmp(columns[i].key, "predicted_s") == 0)
-            columns[i].flags |= COLUMN_SPARE; /* the ratio says it */
+    if (probe_rows_over(rows, n)) probe_show_over(columns, columns_n);
     show_outcomes(columns, columns_n, rows, n);
     if (n || !w->run.late) TRY(work_write_table(w, "ridge.probe.1", columns, columns_n, rows, n, sizeof *rows, e));
     TRY(work_all_stored(w, e));

@@ -93,6 +93,14 @@ bool probe_rows_over(const struct probe_row *rows, size_t n)
     return i < n;
 }
 
+void probe_show_over(struct column *columns, size_t columns_n)
+{
+    for (size_t i = 0; i < columns_n; i++) {
+        if (strcmp(columns[i].key, "over") == 0) columns[i].flags |= COLUMN_SHOWN;
+        if (strcmp(columns[i].key, "predicted_s") == 0) columns[i].flags |= COLUMN_SPARE;
+    }
+}
+
 bool probe_row_work(struct arena *a, const struct result *r, double *flops, double *bytes)
 {
     struct row row;

@@ -26,6 +26,9 @@ enum err_code probe_row_fill(struct arena *a, const struct result *r, struct pro
 /* probe_rows_over -- whether some row is faster than its ceilings, by however little: tables then show the column. */
 bool probe_rows_over(const struct probe_row *rows, size_t n);
 
+/* probe_show_over -- shows that column; the ratio says what the prediction does, which then makes room for it. */
+void probe_show_over(struct column *columns, size_t columns_n);
+
 /* probe_row_work -- flops and bytes of a result's row by calc/time/kernel.h; false when its kind or format has none. */
 bool probe_row_work(struct arena *a, const struct result *r, double *flops, double *bytes);
 
