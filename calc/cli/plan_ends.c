@@ -160,14 +160,26 @@ static enum err_code forbidden(const struct plan_case *c, struct err *e)
     const struct planner_request *q = &c->request;
     const struct planner_plan *x = NULL;
     char is[UNITS_TEXT_MAX], may[UNITS_TEXT_MAX], where[96];
+    const double beside_s = q->server ? engine_first_s(q->traffic.asked_tokens) : 0;
     for (size_t i = 0; !x && i < sizeof FIRST / sizeof *FIRST; i++) x = nearest(c, FIRST[i]);
     if (x && x->verdict == PLANNER_SLOW_TPOT && count_of(c, PLANNER_SLOW_TTFT) > count_of(c, PLANNER_SLOW_TPOT))
         x = nearest(c, PLANNER_SLOW_TTFT);
+    if (x && x->verdict != PLANNER_SLOW_TPOT && x->verdict != PLANNER_SLOW_TTFT &&
+        beside_s > q->ttft.s) /* NAN: not promised */
+        return err_set(e, ERR_NO,
+                       "no plan: TTFT within %s is forbidden at any size: a first token takes %s beside its steps",
+                       units_format_time(may, q->ttft.s), units_format_time(is, beside_s));
     if (c->refuted) return refuted(c, e);
     if (c->confirmed.flooded)
         return err_set(e, ERR_NO,
                        "no plan: what keeps every promise at the mean rate does not at its heights (%zu plans)",
                        c->confirmed.flooded);
+    if (!x && (q->like.dp > 1 || q->like.ep > 1) && !layout_routed(c->format[0].model))
+        return err_set(
+            e, ERR_NO,
+            "no plan: %s has no experts, and attention groups and expert parallel ranks (--attention-dp, --ep) "
+            "are planned of models that have; --replicas are copies of the whole",
+            c->model);
     if (!x) return err_set(e, ERR_NO, "no plan: no layout of so many GPUs has those numbers");
     (void)snprintf(where, sizeof where, "%lld x %s", (long long)x->gpus, c->device[x->device].hw->key);
     switch (x->verdict) {

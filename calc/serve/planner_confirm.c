@@ -130,6 +130,14 @@ static enum err_code add(struct walk *k, const struct planner_plan *plan, struct
     return ERR_OK;
 }
 
+/* Whoever watches says so between simulations too: steady states of a cost take seconds. */
+static bool stopped(struct walk *k)
+{
+    const struct planner_watch *w = k->watch;
+    if (w->show && !w->show(w->closure, 0, k->work->n)) k->out->interrupted = true;
+    return k->out->interrupted;
+}
+
 /* Two pools of one option with as many copies as cost so much: every split that leaves neither fewer than it needs on
  * paper. */
 static enum err_code solve_pairs(struct walk *k, size_t i, struct cost at, struct err *e)
@@ -169,6 +177,7 @@ static enum err_code solve_cost(struct walk *k, struct cost at, struct err *e)
         const struct planner_option *x = &k->option[i];
         if (k->next[i] > x->most || dearer(cost_of(k->q, x->unit->device, x->unit->gpus * k->next[i]), at) != 0)
             continue;
+        if (stopped(k)) return ERR_OK;
         struct planner_plan plan = x->plan;
         planner_copies(k->q, &plan, x->unit, k->next[i]++);
         if (planner_verifies(&plan)) continue;
@@ -383,7 +392,7 @@ enum err_code planner_confirm(struct arena *a, const struct planner_request *q, 
     *out = (struct planner_confirmed){.found = false};
     TRY(open_walk(a, &k, e));
     const struct cost first = r->best_n > 0 ? cost_of(q, r->best[0].device, r->best[0].gpus) : at;
-    for (size_t i = 0; i < k.options_n; i++) TRY(begin(&k, i, r->best_n > 0 ? &first : NULL, e));
+    for (size_t i = 0; i < k.options_n && !stopped(&k); i++) TRY(begin(&k, i, r->best_n > 0 ? &first : NULL, e));
     for (bool begun = false; !out->found && !out->interrupted; begun = true) {
         const struct cost last = at;
         if (!next_cost(&k, begun ? &last : NULL, &at)) break;
