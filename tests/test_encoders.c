@@ -615,6 +615,15 @@ static void test_refused(void **state)
         {"{\"model_type\":\"pegasus\",\"vocab_size\":101," SIZES(28, 4, 31, 3) "}", "n_positions is missing"},
         {"{\"model_type\":\"m2m_100\",\"vocab_size\":101," SIZES(28, 3, 31, 3) "}", "no multiple of 3 heads"},
         {"{\"model_type\":\"whisper\",\"vocab_size\":101," SIZES(28, 4, 31, 3) "}", "num_mel_bins is missing"},
+        {"{\"model_type\":\"t5\",\"feed_forward_proj\":\"abc\",\"vocab_size\":103," T5(34, 3, 5, 29, 2) "}",
+         "feed_forward_proj: found \"abc\", wanted a nonlinearity"},
+        {"{\"model_type\":\"whisper\",\"architectures\":[\"WhisperForCausalLM\"],\"vocab_size\":101,\"num_mel_bins\":"
+         "13,"
+         "\"max_source_positions\":41,\"max_target_positions\":64," SIZES(28, 4, 31, 3) "}",
+         "WhisperForCausalLM, a decoder alone"},
+        {"{\"model_type\":\"whisper\",\"architectures\":[\"WhisperForAudioClassification\"],\"vocab_size\":101,"
+         "\"num_mel_bins\":13,\"max_source_positions\":41,\"max_target_positions\":64," SIZES(28, 4, 31, 3) "}",
+         "another head"},
         {"{\"model_type\":\"led\",\"architectures\":[\"BartForConditionalGeneration\"],\"vocab_size\":101,"
          "\"max_position_embeddings\":64," SIZES(28, 4, 31, 3) "}",
          "an encoder and decoder of a kind that ridge does not describe"},

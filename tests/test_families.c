@@ -867,6 +867,7 @@ static void test_refused(void **state)
         {GEMMA4 ",\"per_layer_config\":{\"04\":{\"head_dim\":6},\"4\":{\"head_dim\":6}}}", "says layer 4 twice"},
         {GEMMA4 ",\"per_layer_config\":{\"04\":{\"intermediate_size\":6}}}",
          "per_layer_config.04.intermediate_size is another in one layer"},
+        {MINICPM ",\"n_expert\":8}", "n_expert means experts, which the minicpm family does not describe"},
         {MINICPM ",\"per_layer_config\":{\"1\":{\"num_key_value_heads\":2}}}",
          "per_layer_config means per-layer shapes, which the minicpm family does not describe"},
         {GEMMA4 ",\"enable_moe_block\":true}", "num_experts is missing, but enable_moe_block says that there are"},
@@ -967,6 +968,10 @@ static void test_class_sizes(void **state)
                                           "\"add_swa_attention_sink_bias\":true,\"attention_chunk_size\":7}"},
         {PLAIN("minimax_m2") ",\"num_local_experts\":4,\"num_experts_per_tok\":2}",
          PLAIN("minimax_m2") ",\"num_local_experts\":4,\"num_experts_per_tok\":2,\"use_qk_norm\":true}"},
+        /* classes that transformers' mapping names for two families */
+        {PLAIN("exaone") ",\"architectures\":[\"LlamaForCausalLM\"]}", PLAIN("exaone") "}"},
+        {PLAIN("internlm3") ",\"num_key_value_heads\":4,\"architectures\":[\"LlamaForCausalLM\"]}",
+         PLAIN("internlm3") ",\"num_key_value_heads\":4}"},
         /* the width over the heads, where dense Qwen3 has 128 */
         {PLAIN("qwen3_moe") ",\"num_experts\":4,\"num_experts_per_tok\":2,\"moe_intermediate_size\":5}",
          PLAIN(

@@ -42,6 +42,8 @@ static const struct option OPTIONS[] = {
      .fallback = "1024",
      .group = "Workload",
      .help = "tokens of a sequence"},
+    SCOPE_TEXT("source", 0, "N", NULL,
+               "of the encoder-decoders: tokens that the encoder reads (default: as many as the file says)"),
     SCOPE_TEXT("block", 0, "N", NULL,
                "of the diffusion models: tokens of a block, those before it cached (default: the model's; else whole "
                "sequences)"),
@@ -119,7 +121,8 @@ static enum err_code read_request(struct arena *a, const struct option_values *v
     TRY(time_of(v, "ttft", &q.ttft_s, e));
     TRY(option_count(v, "block", 1, 1 << 20, &m->diffusion_block, e));
     TRY(option_count(v, "steps", 1, 1 << 20, &m->steps, e));
-    m->some_diffuse = true;
+    m->compared = true;
+    TRY(option_count(v, "source", 1, TOKENS_MAX, &m->source_tokens, e));
     m->weights = option_get(v, "weights");
     m->kv = option_get(v, "kv");
     m->course = option_get(v, "course") != NULL;

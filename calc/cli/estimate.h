@@ -38,7 +38,7 @@ struct estimate_request {
     int64_t block_tokens;
     int64_t source_tokens;          /* of an encoder-decoder; 0: the model's */
     int64_t steps, diffusion_block; /* of a diffusion model; 0: the model's */
-    bool some_diffuse;              /* those are of the diffusion models among several */
+    bool compared;                  /* those, and source_tokens, are of the models among several that have them */
     bool towerless;                 /* image towers are not loaded */
     struct lora lora;               /* an adapter that is priced; rank 0 none */
     struct lora_request adapters;   /* those that are served */

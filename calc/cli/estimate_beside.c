@@ -75,7 +75,8 @@ static enum err_code refuse_beside(const struct estimate_request *q, const struc
 enum err_code estimate_source_open(struct arena *a, const struct estimate_request *q, struct model *m, struct err *e)
 {
     const struct model_encoder *x = &m->encoder;
-    if (x->layers == 0 && q->source_tokens > 0 && q->models_n > 1) return ERR_OK; /* of those that have one */
+    if (x->layers == 0 && q->source_tokens > 0 && (q->models_n > 1 || q->compared))
+        return ERR_OK; /* of those that have one */
     if (q->source_tokens > 0) TRY(model_set_source(m, q->source_tokens, e));
     if (x->layers == 0) return ERR_OK;
     TRY(refuse_beside(q, m, e));
@@ -83,9 +84,8 @@ enum err_code estimate_source_open(struct arena *a, const struct estimate_reques
         return err_set(e, ERR_USAGE, "--source goes with --context: of %s --prompt is the source", m->name);
     for (size_t i = 0; i < q->prompt_n; i++) TRY(model_check_source(m, q->prompt[i], e));
     if (!q->averaged && x->source_tokens == 0)
-        return err_set(e, ERR_USAGE,
-                       "%s: its file does not say how long a source is: --source N, or --prompt N --generate N",
-                       m->name);
+        return err_set(e, ERR_USAGE, "%s: its file does not say how long a source is: --source N%s", m->name,
+                       q->compared ? "" : ", or --prompt N --generate N");
     const char *source = q->averaged ? "a source of --prompt tokens"
                                      : arena_printf(a, "a source of %lld tokens", (long long)x->source_tokens);
     m->notes = source ? arena_printf(a, "%s%sits encoder reads %s once; its decoder begins with %lld token%s",
@@ -121,7 +121,7 @@ enum err_code estimate_diffusion_open(struct arena *a, const struct estimate_req
     struct estimate_diffusion *d = &c->diffusion;
     c->uncached = q->uncached;
     if (!m->diffusion) {
-        if ((q->steps || q->diffusion_block) && !q->some_diffuse)
+        if ((q->steps || q->diffusion_block) && !q->compared)
             return err_set(e, ERR_USAGE, "%s makes one token a pass: --steps and --block are for diffusion models",
                            m->name);
         return ERR_OK;

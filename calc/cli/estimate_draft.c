@@ -167,6 +167,7 @@ enum err_code estimate_drafting_open(struct arena *a, const struct estimate_requ
     struct speculate_setup *s = &c->speculation;
     struct step_setup verify = *setup, draft = *setup;
     if (estimate_draft_load(a, d->draft, &c->model, &c->draft, e) != ERR_OK) return err_prepend(e, "--draft: ");
+    TRY(model_refuse_encoder(&c->draft, "one does not draft for another model (--draft)", e));
     if (q->kv && stored_has_cache(&c->draft)) /* an engine keeps both caches in one format */
         TRY(stored_set_cache(&c->draft, q->kv, e));
     if (c->model.diffusion || c->draft.diffusion)

@@ -75,6 +75,18 @@ static enum err_code count_halves(struct reader *r, const struct half *enc, cons
     return ERR_OK;
 }
 
+/* Those of transformers that stand after "gated-" or alone (activations.py). */
+static bool is_nonlinearity(const char *word)
+{
+    static const char *const KNOWN[] = {"relu",        "gelu",      "gelu_new",          "silu",       "swish",
+                                        "gelu_python", "gelu_fast", "gelu_pytorch_tanh", "quick_gelu", "gelu_accurate",
+                                        "relu2",       "relu6",     "leaky_relu",        "mish",       "tanh",
+                                        "sigmoid",     "linear"};
+    for (size_t i = 0; i < sizeof KNOWN / sizeof KNOWN[0]; i++)
+        if (strcmp(word, KNOWN[i]) == 0) return true;
+    return false;
+}
+
 /* T5, mT5, UMT5: heads of a width of their own, no biases, a table of biases by distance. */
 enum err_code structure_t5(struct reader *r)
 {
@@ -95,6 +107,8 @@ enum err_code structure_t5(struct reader *r)
     TRY(reader_int(r, "relative_attention_num_buckets", 1, 1 << 20, 32, &distances)); /* not a unit */
     if (json_get(&r->text, "feed_forward_proj", &j)) TRY(json_str(&j, &act, r->e));
     const bool gated = strncmp(act, "gated-", sizeof "gated-" - 1) == 0;
+    if (!is_nonlinearity(gated ? act + sizeof "gated-" - 1 : act))
+        return json_want(&j, "a nonlinearity, \"relu\" or \"gelu\", behind \"gated-\" where it has a gate", r->e);
     m->encoder = (struct model_encoder){.source_tokens = m->max_context_tokens, .final_norm = true, .start_tokens = 1};
     return count_halves(r, &enc, &dec, gated, false, distances);
 }

@@ -54,6 +54,7 @@ static const struct {
     {"hidden_size_per_layer_input", "per-layer embeddings", NULL, 0},
     {"global_head_dim", "layers of two attention shapes", NULL, 0},
     {"attention_k_eq_v", "values that are the keys", NULL, 0},
+    {"n_expert", "experts", "1", 0},
     {"moe_latent_size", "experts in a latent space", NULL, 0},
     {"routed_expert_hidden_size", "experts in a latent space", NULL, 0},
     {"attn_res_block_size", "attention over residuals", NULL, 0},

@@ -170,6 +170,7 @@ static const struct {
 } TASKS[] = {{"ForSequenceClassification", TASK_SEQUENCES},
              {"ForTokenClassification", TASK_TOKENS},
              {"ForQuestionAnswering", TASK_ANSWERS},
+             {"ForAudioClassification", TASK_SEQUENCES},
              {"ForProcessRewardModel", TASK_REWARDS},
              {"ForRewardModel", TASK_REWARDS},
              {"RewardModel", TASK_REWARDS},
@@ -262,6 +263,11 @@ static enum err_code read_architecture(struct reader *r)
         return err_set(r->e, ERR_INPUT,
                        "%s: architectures says %s, an encoder alone: ridge describes models that "
                        "generate",
+                       list.file, text_clean(clean, sizeof clean, name, len));
+    const bool decoder =
+        len > sizeof "ForCausalLM" && strcmp(name + len - (sizeof "ForCausalLM" - 1), "ForCausalLM") == 0;
+    if (r->m->encoder.layers > 0 && decoder && !lists(r->family, name))
+        return err_set(r->e, ERR_INPUT, "%s: architectures says %s, a decoder alone: this family is described whole",
                        list.file, text_clean(clean, sizeof clean, name, len));
     const struct family *usual = lists(r->family, name) ? r->family : family_find_architecture(name);
     const struct family *f = usual ? usual : family_of_task(r, name, &task);
