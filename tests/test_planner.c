@@ -1003,6 +1003,72 @@ static void test_verify(void **state)
     (void)state;
 }
 
+/* Attention groups that are moved to several nodes are served by no faster wires: nothing is sooner, nor is there more
+ * room, of servers' steps, kernels alone and floors; and they are simulated by the same clock. */
+static void test_groups_nodes(void **state)
+{
+    static const struct {
+        const char *model, *gpu, *server, *prompt, *output;
+        struct layout l;
+        int64_t seqs, tokens, node[2]; /* GPUs of one, fewer each time */
+        double rate;
+    } CASES[] = {
+        {"deepseek-v3", "h200-sxm", "vllm", "1200", "300", {.tp = 1, .dp = 8, .ep = 8}, 256, 2048, {4, 2}, 3.7},
+        {"deepseek-v3", "h200-sxm", NULL, "900", "150", {.tp = 1, .dp = 8, .ep = 8}, 64, 1024, {4, 1}, 4.3},
+        {"qwen3-235b-a22b",
+         "h200-sxm",
+         "sglang",
+         "uniform:90..1500",
+         "211",
+         {.tp = 2, .dp = 4, .ep = 8},
+         96,
+         4096,
+         {4, 2},
+         2.9},
+        {"qwen3-30b-a3b",
+         "h100-sxm",
+         "vllm",
+         "700",
+         "exponential:190",
+         {.tp = 1, .dp = 4, .ep = 4},
+         48,
+         2048,
+         {2, 1},
+         5.9},
+        {"gpt-oss-120b", "h100-sxm", "vllm", "1100", "170", {.tp = 1, .dp = 8, .ep = 8}, 128, 2048, {4, 2}, 4.7},
+    };
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        struct arena *a = arena_open();
+        struct err e = {0};
+        struct asked *k = ask(a, CASES[i].model, &CASES[i].gpu, 1, 8, CASES[i].rate, CASES[i].prompt, CASES[i].output);
+        struct engine server;
+        struct planner_point before = {0};
+        if (CASES[i].server) must(engine_load_version(a, CASES[i].server, &server, &k->q.overlapped, &e), &e);
+        k->q.server = CASES[i].server ? &server : NULL;
+        k->q.fidelity = PLANNER_CALIBRATED;
+        for (int nodes = 0; nodes < 3; nodes++) {
+            struct planner_plan plan = {.layout = CASES[i].l, .seqs = CASES[i].seqs, .step_tokens = CASES[i].tokens}, x;
+            plan.layout.replicas = 1;
+            plan.layout.per_node = nodes ? CASES[i].node[nodes - 1] : 8;
+            plan.layout = layout_whole(&plan.layout);
+            plan.gpus = layout_gpus(&plan.layout);
+            must(planner_at(a, &k->q, &plan, &x, &e), &e);
+            const struct planner_point *o = &x.point;
+            assert_null(planner_verifies(&x));
+            assert_true(x.estimated == (nodes > 0));
+            assert_true(isfinite(o->tpot_s) && isfinite(o->ttft_s));
+            if (!(o->tpot_s >= before.tpot_s && o->ttft_s >= before.ttft_s && o->tpot_mean_s >= before.tpot_mean_s &&
+                  (nodes == 0 || o->saturation_per_s <= before.saturation_per_s)))
+                fail_msg("%s, %lld GPUs a node: TPOT %.4g after %.4g, TTFT %.4g after %.4g, saturation %.4g after %.4g",
+                         CASES[i].model, (long long)plan.layout.per_node, o->tpot_s, before.tpot_s, o->ttft_s,
+                         before.ttft_s, o->saturation_per_s, before.saturation_per_s);
+            before = *o;
+        }
+        arena_close(a);
+    }
+    (void)state;
+}
+
 /* The cheapest of all plans that keep every promise when simulated, and on paper or miss by no more than the margin,
  * found by trying each one by itself. */
 static double cheapest_by_hand(struct asked *k, int64_t most)
@@ -1346,31 +1412,19 @@ static void test_flow(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_prune),
-        cmocka_unit_test(test_unit),
-        cmocka_unit_test(test_bounds),
-        cmocka_unit_test(test_stages),
-        cmocka_unit_test(test_simulated),
-        cmocka_unit_test(test_verify_groups),
-        cmocka_unit_test(test_rising),
-        cmocka_unit_test(test_floods),
-        cmocka_unit_test(test_flow),
-        cmocka_unit_test(test_found),
-        cmocka_unit_test(test_drain),
-        cmocka_unit_test(test_headroom),
-        cmocka_unit_test(test_headroom_simulated),
-        cmocka_unit_test(test_verify),
-        cmocka_unit_test(test_server),
-        cmocka_unit_test(test_sweep),
-        cmocka_unit_test(test_monotone),
-        cmocka_unit_test(test_seeds),
-        cmocka_unit_test(test_draft),
-        cmocka_unit_test(test_draft_unit),
-        cmocka_unit_test(test_pools),
-        cmocka_unit_test(test_confirm),
-        cmocka_unit_test(test_confirm_pools),
-        cmocka_unit_test(test_near),
-        cmocka_unit_test(test_bulk),
+        cmocka_unit_test(test_prune),        cmocka_unit_test(test_unit),
+        cmocka_unit_test(test_bounds),       cmocka_unit_test(test_stages),
+        cmocka_unit_test(test_simulated),    cmocka_unit_test(test_verify_groups),
+        cmocka_unit_test(test_groups_nodes), cmocka_unit_test(test_rising),
+        cmocka_unit_test(test_floods),       cmocka_unit_test(test_flow),
+        cmocka_unit_test(test_found),        cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_headroom),     cmocka_unit_test(test_headroom_simulated),
+        cmocka_unit_test(test_verify),       cmocka_unit_test(test_server),
+        cmocka_unit_test(test_sweep),        cmocka_unit_test(test_monotone),
+        cmocka_unit_test(test_seeds),        cmocka_unit_test(test_draft),
+        cmocka_unit_test(test_draft_unit),   cmocka_unit_test(test_pools),
+        cmocka_unit_test(test_confirm),      cmocka_unit_test(test_confirm_pools),
+        cmocka_unit_test(test_near),         cmocka_unit_test(test_bulk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -76,7 +76,7 @@ static const struct column COLUMNS[] = {
     ROW(makespan_s, REAL, SECONDS, 0, "makespan", "of a job"),
     ROW(usd, REAL, USD, 0, "$", "dollars of a job, all of it"),
     ROW(tail_s, REAL, SECONDS, 0, "tail", "of it, beyond requests over saturation: the last long answers"),
-    ROW(estimated, STRING, NONE, 0, "estimated", "calibrated: a layout that was not measured, by the ratio of floors"),
+    ROW(estimated, STRING, NONE, 0, "estimated", "calibrated: a layout that was not measured"),
     ROW(simulated, BOOL, NONE, 0, "simulated",
         "true: its promises were looked at in a simulation; false: percentiles are on paper (--verify simulates)"),
     ROW(simulated_ttft_s, REAL, SECONDS, 0, "sim. TTFT", "ttft_s of the simulated requests; ttft_s is on paper"),
@@ -320,7 +320,7 @@ static enum err_code write_times(struct arena *a, struct out *o, const struct pl
                      c->device[d].hw->key);
     }
     if (q->server)
-        put_line(o, "steps of %s's server: %s; %s; PP and copies over several nodes by the ratio of floors",
+        put_line(o, "steps of %s's server: %s; %s; PP and TP over several nodes by the ratio of floors",
                  q->server->name, engine_terms_text(q->server, q->overlapped, terms),
                  server_band(c, band, sizeof band));
     if (q->server)
@@ -328,7 +328,7 @@ static enum err_code write_times(struct arena *a, struct out *o, const struct pl
                  units_format_time(band, engine_first_s(q->traffic.asked_tokens)));
     else if (q->fidelity == PLANNER_CALIBRATED)
         put_line(o,
-                 "times calibrated, %s of their band, kernels and steps of %s; PP and copies over "
+                 "times calibrated, %s of their band, kernels and steps of %s; PP and TP over "
                  "several nodes by the ratio of "
                  "floors",
                  q->p90 ? "at P90" : "the median", plan_kernels(c));

@@ -316,7 +316,7 @@ enum err_code report_method(struct report *r, struct err *e)
         r->o, "",
         "Latencies at rest come from the steady state: Little's law, the time of a step as a function of who is in "
         "it, and queues in front of it. Beside the simulator they are within some per cent at the median and up to a "
-        "quarter at tails near saturation. Stages and copies over several nodes are estimated by "
+        "quarter at tails near saturation. Stages, and ranks of one over several nodes, are estimated by "
         "the ratio of floors, and their band is that of a transfer to another device.");
     paragraph(
         r->o, "",

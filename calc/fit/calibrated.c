@@ -61,6 +61,22 @@ struct calibrated {
 
 /* -- opening -- */
 
+/* Of tokens to their experts: what a rank sends, and where that is over nodes no less than as many bytes of the link as
+ * the fabric takes the time of. */
+static const struct sym *spread_bytes(const struct step_pass *pass, const struct cost_op *op)
+{
+    const struct step_setup *u = pass->setup;
+    struct timed_links k;
+    if (op->fabric_bytes == sym_int(pass->c, 0)) return op->wire_bytes;
+    const struct sym *all = sym_add(pass->c, op->wire_bytes, op->fabric_bytes);
+    if (timed_links(u->hw, &u->layout, &u->latency, &k, NULL) != ERR_OK || isnan(k.fabric_bytes_per_s)) return all;
+    /* ranks that are each in a node of their own have no link between them: that of the device */
+    const double rate = isnan(k.spread_bytes_per_s) ? hw_link_rate(u->hw, 2) : k.spread_bytes_per_s;
+    if (isnan(rate)) return all;
+    const struct sym *slower = sym_num(pass->c, rate / k.fabric_bytes_per_s);
+    return sym_max(pass->c, all, sym_mul(pass->c, op->fabric_bytes, slower));
+}
+
 static const struct sym *value_of(const struct step_pass *pass, const struct call *c)
 {
     const struct cost_op *op = &pass->op[c->op];
@@ -74,7 +90,8 @@ static const struct sym *value_of(const struct step_pass *pass, const struct cal
     case KERNEL_MOE:
     case KERNEL_MLP: return op->rows;
     case KERNEL_ELEMENTWISE:
-    case KERNEL_COLLECTIVE: return op->kind == OP_ALL_TO_ALL ? op->wire_bytes : t->bytes;
+    case KERNEL_COLLECTIVE:
+        return op->kind == OP_ALL_TO_ALL ? (op->context ? op->wire_bytes : spread_bytes(pass, op)) : t->bytes;
     case KERNEL_PREFILL:
     case KERNEL_DECODE:
     case KERNEL_MLA_PREFILL:

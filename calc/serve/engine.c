@@ -48,7 +48,7 @@ enum err_code engine_case_open_from(struct arena *a, const struct engine *engine
     struct step_setup u = *setup;
     struct step *step;
     const struct layout w = layout_whole(&u.layout);
-    if (w.pp > 1 || w.sp || layout_nodes(&w, layout_group(&w)) > 1)
+    if (w.pp > 1 || w.sp || layout_nodes(&w, w.tp) > 1)
         return err_set(e, ERR_USAGE,
                        "steps of a server are known of one stage in one node, norms not split over ranks (ridge plan "
                        "--verify takes stages by the ratio of floors)");

@@ -72,8 +72,8 @@ struct planner_pair *planner_pair_of(struct planner *p, size_t device, size_t fo
  * attention group. */
 bool planner_mixes(const struct layout *l);
 
-/* planner_groups_step -- whether mixed steps know the layout but for its attention groups: ranks of one node, one
- * stage. */
+/* planner_groups_step -- whether mixed steps know the layout but for its attention groups: ranks of each in one node,
+ * one stage. */
 bool planner_groups_step(const struct layout *l);
 
 /* planner_stages_fly -- whether batches under way in stages are known of the layout: ranks of a stage in one node, one
@@ -198,6 +198,10 @@ double planner_decode_s(struct planner_clock *c, double B, double S, double floo
  * -- part of the blocks that it keeps idle when a request enters. */
 enum simulate_policy planner_policy(const struct planner_request *q);
 double planner_watermark(const struct planner_request *q);
+
+/* What the P90 of a transfer between generations is of that of measured kernels, the widest seen (A100's rows by H100's
+ * parameters, `ridge validate`): for layouts that nobody measured. */
+#define PLANNER_UNMEASURED_P90 1.23
 
 /* planner_band -- P90 over the median of a whole step, of decode at `batch` and of a prompt, whichever is wider; of a
  * server's steps that of what was measured over what was predicted for models that its terms were not fitted to

@@ -4,10 +4,6 @@
 
 #include "calc/serve/planner_parts.h"
 
-/* What the P90 of a transfer between generations is of that of measured kernels, the widest seen (A100's rows by H100's
- * parameters, `ridge validate`): for layouts that nobody measured. */
-static const double UNMEASURED_P90 = 1.23;
-
 /* Of one attention group: every group has a queue of its own, and all step together. */
 struct group {
     struct planner *p;
@@ -61,7 +57,7 @@ static enum err_code ratio_of(struct group *g, double batch, struct err *e)
         const double floor_s = v[STEP_decode_step_s];
         const double took_s = planner_decode_s(c, B, S, floor_s);
         /* nobody measured the layout: its band is that of a transfer */
-        const double wider = q->p90 ? UNMEASURED_P90 : 1;
+        const double wider = q->p90 ? PLANNER_UNMEASURED_P90 : 1;
         c->ratio[i] = fmax(1, took_s / floor_s) * planner_band(g->p, c, B) * wider;
     }
     g->ratio = c->ratio[i];

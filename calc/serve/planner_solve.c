@@ -8,12 +8,19 @@ double planner_spread_at(const struct steady_spread *s, double frac)
     return frac >= .99 ? s->p99 : frac >= .95 ? s->p95 : frac >= .9 ? s->p90 : s->p50;
 }
 
+/* Attention groups over several nodes: no wires between nodes were measured. */
+static bool wires_unmeasured(const struct layout *whole)
+{
+    return whole->dp > 1 && layout_nodes(whole, layout_group(whole)) > 1;
+}
+
 double planner_band(const struct planner *p, const struct planner_clock *c, double batch)
 {
+    const double context = p->q->traffic.context_tokens, prompt = p->q->traffic.prompt_tokens;
+    const double wider = wires_unmeasured(&c->whole) ? PLANNER_UNMEASURED_P90 : 1;
     if (!p->q->p90) return 1;
-    if (c->server) return engine_band(c->server, batch, p->q->traffic.context_tokens, p->q->traffic.prompt_tokens);
-    if (!c->calibrated) return 1;
-    return calibrated_band(c->calibrated, batch, p->q->traffic.context_tokens, p->q->traffic.prompt_tokens);
+    if (c->server) return wider * engine_band(c->server, batch, context, prompt);
+    return c->calibrated ? wider * calibrated_band(c->calibrated, batch, context, prompt) : 1;
 }
 
 double planner_decode_s(struct planner_clock *c, double B, double S, double floor_s)
@@ -250,9 +257,9 @@ enum err_code planner_solve(struct planner *p, struct planner_unit *u, struct pl
     const struct planner_request *q = p->q;
     const double unknown = (double)NAN;
     struct planner_point *o = &plan->point;
-    plan->estimated =
-        q->fidelity == PLANNER_CALIBRATED && !planner_mixes(&u->layout) && !planner_groups_step(&u->layout);
-    if (planner_mixes(&u->layout) || planner_groups_step(&u->layout))
+    const bool steps = planner_mixes(&u->layout) || planner_groups_step(&u->layout);
+    plan->estimated = q->fidelity == PLANNER_CALIBRATED && (!steps || wires_unmeasured(&u->layout));
+    if (steps)
         TRY(plain(p, u, plan, e));
     else if (planner_stages_fly(&u->layout) && planner_policy(q) == SIMULATE_CHUNKED)
         TRY(planner_stages(p, u, plan, e));

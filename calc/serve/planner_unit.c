@@ -84,7 +84,7 @@ bool planner_mixes(const struct layout *l)
 bool planner_groups_step(const struct layout *l)
 {
     const struct layout w = layout_whole(l);
-    return w.pp == 1 && w.dp > 1 && w.dcp == 1 && !w.sp && layout_nodes(&w, layout_group(&w)) == 1;
+    return w.pp == 1 && w.dp > 1 && w.dcp == 1 && !w.sp && layout_nodes(&w, w.tp) == 1;
 }
 
 bool planner_stages_fly(const struct layout *l)

@@ -10,9 +10,10 @@ const char *planner_verifies(const struct planner_plan *plan)
 {
     const struct layout *l = &plan->layout;
     if (!planner_mixes(l) && !planner_groups_step(l) && !planner_stages_fly(l))
-        return "plans of ranks in one node, of attention groups in one, of stages of ranks and of copies are "
-               "simulated; of ranks over several nodes, of attention groups in stages and of either beside shared "
-               "contexts none are";
+        return "plans of ranks in one node, of attention groups of such, of stages of such and of copies are "
+               "simulated; "
+               "of ranks of a group or stage over several nodes, of attention groups in stages and of either beside "
+               "shared contexts none are";
     if (plan->layout.replicas > SIMULATE_REPLICAS_MAX) return "so many copies are not simulated";
     return NULL;
 }
