@@ -104,8 +104,8 @@ static void test_finds_terms(void **state)
                                      .prompt_tokens = 211 + (double)(i % 5) * 1301,
                                      .clients = 1 + (double)(i % 7),
                                      .ttft_s = 0.1,
-                                     .closed = {.token = {0.75, 0.25, {k, 0, 0}, {3 * k, 0, 0}},
-                                                .first = {0, 1, {k, 0, 0}, {3 * k, 0, 0}},
+                                     .closed = {.token = {0.75, 0.25, {.kernels_s = k}, {.kernels_s = 3 * k}},
+                                                .first = {0, 1, {.kernels_s = k}, {.kernels_s = 3 * k}},
                                                 .first_launches = 401 + (double)(i % 3) * 307,
                                                 .roofline_decode_s = k / 2,
                                                 .roofline_prefill_s = 1e-6}};
