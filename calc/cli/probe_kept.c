@@ -8,6 +8,7 @@
 #include "calc/cli/commands.h"
 #include "calc/cli/probe_rows.h"
 #include "calc/cli/probe_verbs.h"
+#include "calc/cli/progress.h"
 #include "calc/cli/this_cpu.h"
 #include "calc/fit/rows.h"
 
@@ -19,16 +20,12 @@ enum err_code probe_store_path(struct arena *a, const struct option_values *v, c
     return ERR_OK;
 }
 
-static void say_wait(void *closure, const char *text)
-{
-    (void)closure;
-    (void)fprintf(stderr, "ridge: %s\n", text);
-}
+static void say_wait(void *closure, const char *text) { progress_notice(closure, text); }
 
 enum err_code probe_store_open(struct arena *a, const struct option_values *v, bool write, struct store **out,
                                struct err *e)
 {
-    const struct store_access how = {.write = write, .patience_s = 20, .waits = say_wait};
+    const struct store_access how = {.write = write, .patience_s = PROBE_STORE_PATIENCE_S, .waits = say_wait};
     const char *path;
     TRY(probe_store_path(a, v, &path, e));
     if (strcmp(path, "none") == 0)

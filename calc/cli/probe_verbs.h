@@ -27,6 +27,9 @@ probe_verb probe_export;
 /* probe_import.c */
 probe_verb probe_import;
 
+/* How long a store that another program has locked is waited for, s. */
+enum { PROBE_STORE_PATIENCE_S = 20 };
+
 /* probe_store_path -- of --store, else the default. probe_store_open -- that store. probe_draw -- the roofline of
  * measured rows and ceilings. */
 enum err_code probe_store_path(struct arena *a, const struct option_values *v, const char **out, struct err *e);

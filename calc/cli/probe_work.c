@@ -114,9 +114,11 @@ static void say_wait(void *closure, const char *text) { progress_notice(closure,
 
 enum err_code work_open_store(struct work *w, double left_s, struct err *e)
 {
-    static const double PATIENCE_S = 20, LEAST_S = 1;
-    const struct store_access how = {
-        .write = true, .patience_s = fmin(PATIENCE_S, fmax(LEAST_S, left_s)), .waits = say_wait, .closure = &w->bar};
+    static const double LEAST_S = 1;
+    const struct store_access how = {.write = true,
+                                     .patience_s = fmin(PROBE_STORE_PATIENCE_S, fmax(LEAST_S, left_s)),
+                                     .waits = say_wait,
+                                     .closure = &w->bar};
     const char *path = option_get(w->v, "store");
     struct err why = {.code = ERR_OK};
     if (path && strcmp(path, "none") == 0) return work_note(w, "not stored (--store none).", e);

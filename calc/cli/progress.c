@@ -47,7 +47,7 @@ void progress_end(struct progress *p)
 
 void progress_notice(struct progress *p, const char *text)
 {
-    progress_end(p);
+    if (p) progress_end(p);
     (void)fprintf(stderr, "ridge: %s\n", text);
 }
 

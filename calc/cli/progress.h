@@ -26,7 +26,7 @@ void progress_end(struct progress *p); /* wipe the bar */
 /* progress_line -- a line that stays, above the bar; on a terminal only. */
 void progress_line(struct progress *p, const char *text);
 
-/* progress_notice -- what is to be known before long work, whether somebody watches or not. */
+/* progress_notice -- what is to be known before long work, whether somebody watches or not; p NULL without a bar. */
 void progress_notice(struct progress *p, const char *text);
 
 #endif

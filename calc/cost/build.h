@@ -181,6 +181,8 @@ void build_mixer_experts(struct build *b, const char *name, const char *shape, c
                          const struct sym *out);
 void build_mixer_combine(struct build *b);
 
+/* build_sum_between -- of s for s = from+1 .. until. */
+const struct sym *build_sum_between(struct build *b, const struct sym *from, const struct sym *until);
 /* build_attended -- W NULL without a window, a block of it when chunked. */
 struct attended build_attended(struct build *b, const struct sym *W, bool chunked);
 /* build_selected -- the same of U chosen keys a query; keys are those of choices that differ as much as they can. */

@@ -10,12 +10,17 @@
 #define MIN(x, y) sym_min(b->c, (x), (y))
 #define MAX(x, y) sym_max(b->c, (x), (y))
 
+const struct sym *build_sum_between(struct build *b, const struct sym *from, const struct sym *until)
+{
+    return HALF(SUM(PROD(until, SUM(until, INT(1))), NEG(PROD(from, SUM(from, INT(1))))));
+}
+
 /* Sum of min(s, W) for s = S-n+1 .. S, with p = clamp(W, S-n, S): triangle up to p, then W each. */
 static const struct sym *sum_min(struct build *b, const struct sym *S, const struct sym *n, const struct sym *W)
 {
     const struct sym *from = SUM(S, NEG(n));
     const struct sym *p = W ? MIN(MAX(W, from), S) : S;
-    const struct sym *triangle = HALF(SUM(PROD(p, SUM(p, INT(1))), NEG(PROD(from, SUM(from, INT(1))))));
+    const struct sym *triangle = build_sum_between(b, from, p);
     return W ? SUM(triangle, PROD(SUM(S, NEG(p)), W)) : triangle;
 }
 

@@ -31,19 +31,13 @@ static const struct sym *unseen(struct build *b, const struct mixer *x, const st
     return PROD(INT(x->stripe_tokens), sym_div(b->c, SUM(every, NEG(seen)), every));
 }
 
-/* Sum of s for s = from+1 .. until. */
-static const struct sym *sum_of(struct build *b, const struct sym *from, const struct sym *until)
-{
-    return HALF(SUM(PROD(until, SUM(until, INT(1))), NEG(PROD(from, SUM(from, INT(1))))));
-}
-
 struct attended build_striped(struct build *b, const struct mixer *x)
 {
     const struct sym *S = b->pass->S, *T = b->pass->T, *M = b->pass->M, *one = INT(1), *from = SUM(S, NEG(M ? M : T));
     /* stripes of the queries of a KV head differ, until they are all blocks */
     const struct sym *group = sym_min(b->c, sym_div(b->c, b->y->N, b->y->K), INT(x->stripe_every));
     const struct sym *by_head = unseen(b, x, one), *by_group = unseen(b, x, group);
-    const struct sym *far = SUM(sum_of_far(b, x, S), NEG(sum_of_far(b, x, from))), *all = sum_of(b, from, S);
+    const struct sym *far = SUM(sum_of_far(b, x, S), NEG(sum_of_far(b, x, from))), *all = build_sum_between(b, from, S);
     struct attended r = {.pairs = SUM(all, NEG(PROD(by_head, far)))};
     if (M) { /* one token a step, contexts S-M+1 .. S */
         r.pairs = sym_div(b->c, r.pairs, M);
