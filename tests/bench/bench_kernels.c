@@ -1,15 +1,17 @@
-/* bench_kernels -- what part of its ceiling a kernel of the CPU reaches: each in turn with the ceilings, in one process, so that
- * what slows the machine slows both. Not the probe, which measures, decides and stores; this is for who changes a kernel.
+/* bench_kernels -- what part of its ceiling a kernel of the CPU reaches: each in turn with the ceilings, in one
+ * process, so that what slows the machine slows both. Not the probe, which measures, decides and stores; this is for
+ * who changes a kernel.
  *
  *     bench_kernels [SECONDS [NAME ...]]
  *
- * of each line whose kernel or label has NAME in it. A round is a call of the reading ceiling, of the gathering one where the
- * line is of pages, of the peak, and of every code; SECONDS of rounds a line (0.3 unless given). Printed: the median over rounds of
+ * of each line whose kernel or label has NAME in it. A round is a call of the reading ceiling, of the gathering one
+ * where the line is of pages, of the peak, and of every code; SECONDS of rounds a line (0.3 unless given). Printed: the
+ * median over rounds of
  *
  *     max(flops / peak, bytes read / rate of reading, all bytes / rate of moving) / time
  *
- * beside the code's own rates; the rate of reading is that of pieces where those are slower. Ceilings are the best codes of a
- * first tour, measured again in every round. */
+ * beside the code's own rates; the rate of reading is that of pieces where those are slower. Ceilings are the best
+ * codes of a first tour, measured again in every round. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -224,7 +226,8 @@ static int measure(const struct line *l, double seconds, const struct kern_machi
     }
     for (size_t i = 0; i < k->variants_n && n < CODES_MAX; i++) {
         const struct kern_variant *v = &k->variants[i];
-        if (lacks(v, m, &l->shape) || strcmp(v->name, "portable") == 0 || !(code[n] = malloc(sizeof *code[n]))) continue;
+        if (lacks(v, m, &l->shape) || strcmp(v->name, "portable") == 0 || !(code[n] = malloc(sizeof *code[n])))
+            continue;
         if (code_open(k, v, &l->shape, true, m, code[n]))
             n++;
         else
