@@ -259,13 +259,14 @@ static void read_block(const struct walk *w, const struct block *b, const struct
     }
 }
 
-/* Tokens ahead that are fetched. Rows in one piece are left to the processor, but for long ones that several heads
- * read and that are not read to their end in one go, as wide sets do those of the usual width; of pages, which lie in
- * no order, it fetches only the rest of what it has begun to read. */
-static size_t ahead_of(const struct kern_shape *s, size_t row, size_t heads, bool wide)
+/* Tokens ahead that are fetched. Rows in one piece are left to a processor that need not be asked, but for long ones
+ * that several heads read and that are not read to their end in one go, as wide sets do those of the usual width; of
+ * pages, which lie in no order, it fetches only the rest of what it has begun to read. */
+static size_t ahead_of(const struct kern_shape *s, size_t row, size_t heads, bool wide, bool asked)
 {
     const size_t page = page_of(s);
     if (page < at(s, LEN)) return page < 2 * ATTEND_TURN ? page : 2 * ATTEND_TURN;
+    if (asked) return at(s, LEN) < 2 * ATTEND_TURN ? at(s, LEN) : 2 * ATTEND_TURN;
     if (wide && at(s, DIM) == ATTEND_USUAL) return 0;
     return row > ATTEND_FOLLOWED && heads > 1 ? ATTEND_TURN : 0;
 }
@@ -286,7 +287,7 @@ static void attend_all(const struct kern_call *c, const struct attend_code *code
                                .scale = 1 / sqrtf((float)s->v[DIM])},
                      .step = row,
                      .pages = aside ? ATTEND_TURNS : 1,
-                     .ahead = ahead_of(s, row, heads, code->pages != NULL)};
+                     .ahead = ahead_of(s, row, heads, code->pages != NULL, c->machine->asked)};
     w.shape.many = page >= at(s, LEN) && attend_takes_many(code, &w.shape);
     w.cut = w.shape.asked && page >= at(s, LEN) && !w.shape.many && code->pages && at(s, DIM) == ATTEND_USUAL;
     struct block b[2];

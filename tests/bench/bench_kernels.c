@@ -40,6 +40,7 @@ static const struct line LINES[] = {
     {"4 queries, pages of 64", "decode-attention", {{4, 4096, 32, 8, 128, 0, 64}, KERN_BF16}},
     {"8 queries, pages of 16", "decode-attention", {{4, 4096, 64, 8, 128, 0, 16}, KERN_BF16}},
     {"8 queries, pages of 64", "decode-attention", {{4, 4096, 64, 8, 128, 0, 64}, KERN_BF16}},
+    {"8 queries of 64", "decode-attention", {{16, 8192, 8, 1, 64, 0, 0}, KERN_BF16}},
     {"1 query, one piece", "decode-attention", {{1, 8192, 32, 32, 128, 0, 0}, KERN_FP32}},
     {"4 queries, one piece", "decode-attention", {{4, 4096, 32, 8, 128, 0, 0}, KERN_FP32}},
     {"1 query, pages of 16", "decode-attention", {{4, 2048, 8, 8, 128, 0, 16}, KERN_FP32}},
