@@ -1149,6 +1149,68 @@ static void test_confirm(void **state)
     arena_close(a);
 }
 
+/* Plans that are not simulated are told of beside one that is, each kind with its best and how many there are, by hand:
+ * every limit of tensor parallelism over two nodes of one GPU. */
+static void test_skipped(void **state)
+{
+    static const char *const GPU[] = {"h100-sxm"};
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct asked *k = ask(a, "llama-3.1-70b", GPU, 1, 2, 1.3, "900", "150");
+    const struct planner_watch watch = {.most = 60};
+    struct planner_result r;
+    struct planner_confirmed c;
+    struct planner_plan best = {.gpus = 0};
+    size_t n = 0;
+    (void)state;
+    k->device[0].per_node = 1;
+    k->q.formats_n = 1;
+    must(planner_search(a, &k->q, &r, &e), &e);
+    must(planner_confirm(a, &k->q, &k->work, &watch, &r, &c, &e), &e);
+    assert_true(c.found && c.verified.keeps && r.best[0].gpus == 2 && r.best[0].layout.pp == 2);
+    assert_null(planner_verifies(&r.best[0]));
+    for (size_t i = 0; i < COUNT(STEPS) * COUNT(SEQS); i++) {
+        struct planner_plan x = {.step_tokens = STEPS[i % 2], .seqs = SEQS[i / 2]}, y;
+        x.layout = layout_whole(&(struct layout){.tp = 2, .replicas = 1, .per_node = 1, .skew = 1});
+        assert_int_equal(planner_skip_of(&x), PLANNER_SKIP_NODES);
+        must(planner_at(a, &k->q, &x, &y, &e), &e);
+        if (y.verdict != PLANNER_MEETS) continue;
+        if (n++ == 0 || planner_order(&k->q, &y, &best) < 0) best = y;
+    }
+    assert_true(n > 0);
+    for (enum planner_skip s = 0; s < PLANNER_SKIPS; s++)
+        assert_int_equal(c.skipped[s].n, s == PLANNER_SKIP_NODES ? n : 0);
+    same_plan(&c.skipped[PLANNER_SKIP_NODES].best, &best, "skipped");
+    /* nothing else keeps the promises: they stay, unsimulated, and are told of as well */
+    k->q.like.tp = 2;
+    must(planner_search(a, &k->q, &r, &e), &e);
+    must(planner_confirm(a, &k->q, &k->work, &watch, &r, &c, &e), &e);
+    assert_true(!c.found && r.best_n > 0 && c.skipped[PLANNER_SKIP_NODES].n == n);
+    /* each reason by its layout, and each in words */
+    static const struct {
+        struct layout l;
+        enum planner_skip why;
+    } CASES[] = {
+        {{.tp = 8, .replicas = 3, .per_node = 8}, PLANNER_SIMULATED},
+        {{.tp = 4, .pp = 2, .per_node = 4}, PLANNER_SIMULATED},
+        {{.tp = 1, .dp = 8, .ep = 8, .per_node = 4}, PLANNER_SIMULATED},
+        {{.tp = 8, .dcp = 8, .replicas = 2, .per_node = 8}, PLANNER_SIMULATED},
+        {{.tp = 16, .per_node = 8}, PLANNER_SKIP_NODES},
+        {{.tp = 8, .pp = 2, .per_node = 4}, PLANNER_SKIP_NODES},
+        {{.tp = 8, .dp = 2, .per_node = 4}, PLANNER_SKIP_NODES},
+        {{.tp = 2, .dp = 4, .pp = 2, .per_node = 8}, PLANNER_SKIP_GROUPS},
+        {{.tp = 4, .dp = 2, .dcp = 2, .per_node = 8}, PLANNER_SKIP_CONTEXTS},
+        {{.tp = 4, .pp = 2, .dcp = 2, .per_node = 8}, PLANNER_SKIP_CONTEXTS},
+        {{.tp = 1, .replicas = SIMULATE_REPLICAS_MAX + 1, .per_node = 8}, PLANNER_SKIP_COPIES},
+    };
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        const struct planner_plan x = {.layout = layout_whole(&CASES[i].l)};
+        if (planner_skip_of(&x) != CASES[i].why) fail_msg("case %zu: %d", i, planner_skip_of(&x));
+        assert_true((planner_verifies(&x) == NULL) == (CASES[i].why == PLANNER_SIMULATED));
+    }
+    arena_close(a);
+}
+
 /* The same with two pools to choose from: the best pair on paper is refuted, and the cheapest that is not is found
  * among all limits, numbers of copies and splits. */
 static void test_confirm_pools(void **state)
@@ -1424,7 +1486,8 @@ int main(void)
         cmocka_unit_test(test_seeds),        cmocka_unit_test(test_draft),
         cmocka_unit_test(test_draft_unit),   cmocka_unit_test(test_pools),
         cmocka_unit_test(test_confirm),      cmocka_unit_test(test_confirm_pools),
-        cmocka_unit_test(test_near),         cmocka_unit_test(test_bulk),
+        cmocka_unit_test(test_skipped),      cmocka_unit_test(test_near),
+        cmocka_unit_test(test_bulk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
