@@ -1211,6 +1211,63 @@ static void test_skipped(void **state)
     arena_close(a);
 }
 
+/* The error of a run's quantile is that of ten parts of it, counted here again from its records: about the spread of
+ * runs with other requests, neither a tenth of it nor ten times as much. Each request as if it were independent, which
+ * neighbours in one batch are not, is the known mistake: too sure. */
+static void test_run_error(void **state)
+{
+    static const char *const GPU[] = {"h100-sxm"};
+    enum { RUNS = 7, N = 3001, PART = N / 10 };
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct asked *k = ask(a, "llama-3.1-8b", GPU, 1, 2, 13, "777", "131");
+    struct planner_result r;
+    double sum = 0, squares = 0, said = 0, alone = 0;
+    (void)state;
+    must(planner_search(a, &k->q, &r, &e), &e);
+    assert_true(r.best_n > 0);
+    for (int run = 0; run < RUNS; run++) {
+        struct workload_spec s = {.turns = 1, .samples = 1, .requests = N, .rate_per_s = 13, .seed = (uint64_t)run + 3};
+        struct planner_run x;
+        struct planner_verified v, whole;
+        double part[PART], all[N], of = 0, of2 = 0;
+        must(workload_length_parse(a, "exponential:777,max=5000", &s.prompt, &e), &e);
+        must(workload_length_parse(a, "exponential:131,max=2000", &s.output, &e), &e);
+        must(workload_make(a, &s, &k->work, &e), &e);
+        k->q.judged = (struct planner_window){0, N};
+        k->q.traffic.longest_tokens = 7000;
+        must(planner_run(a, &k->q, &r.best[0], &k->work, &x, &e), &e);
+        must(planner_run_judge(a, &k->q, &x, &v, &e), &e);
+        k->q.judged = (struct planner_window){0, 0}; /* nothing is judged alone: its parts may differ */
+        must(planner_run_judge(a, &k->q, &x, &whole, &e), &e);
+        assert_true(isnan(whole.ttft_error_frac) && isnan(whole.tpot_error_frac) && whole.ttft_s == v.ttft_s);
+        k->q.judged = (struct planner_window){7, 7 + 999}; /* too few */
+        must(planner_run_judge(a, &k->q, &x, &whole, &e), &e);
+        assert_true(isnan(whole.ttft_error_frac) && whole.ttft_s > 0);
+        for (size_t p = 0; p < 10; p++) {
+            for (size_t i = 0; i < PART; i++) part[i] = simulate_ttft_s(&x.result.record[p * PART + i]);
+            qsort(part, PART, sizeof *part, by_size);
+            const double q = part[(size_t)ceil(.95 * PART) - 1] / v.ttft_s;
+            of += q / 10;
+            of2 += q * q / 10;
+        }
+        const double error = 2.262 * sqrt((of2 - of * of) * 10 / 9 / 10);
+        if (fabs(v.ttft_error_frac / error - 1) > .02) fail_msg("error %.4g, by hand %.4g", v.ttft_error_frac, error);
+        for (size_t i = 0; i < N; i++) all[i] = simulate_ttft_s(&x.result.record[i]);
+        qsort(all, N, sizeof *all, by_size);
+        /* of independent ones: the ranks that the quantile is between, 95 in 100 */
+        const double half = 1.96 * sqrt(N * .95 * .05);
+        alone += (all[(size_t)(.95 * N + half)] - all[(size_t)(.95 * N - half)]) / 2 / v.ttft_s / RUNS;
+        sum += v.ttft_s;
+        squares += v.ttft_s * v.ttft_s;
+        said += v.ttft_error_frac / RUNS;
+    }
+    const double mean = sum / RUNS, spread = 1.96 * sqrt((squares / RUNS - mean * mean) * RUNS / (RUNS - 1)) / mean;
+    if (!(said > spread / 3 && said < 3 * spread)) fail_msg("errors of %.4g, runs within %.4g", said, spread);
+    if (!(alone < .8 * said)) fail_msg("errors of %.4g, of independent requests %.4g", said, alone);
+    arena_close(a);
+}
+
 /* The same with two pools to choose from: the best pair on paper is refuted, and the cheapest that is not is found
  * among all limits, numbers of copies and splits. */
 static void test_confirm_pools(void **state)
@@ -1486,8 +1543,8 @@ int main(void)
         cmocka_unit_test(test_seeds),        cmocka_unit_test(test_draft),
         cmocka_unit_test(test_draft_unit),   cmocka_unit_test(test_pools),
         cmocka_unit_test(test_confirm),      cmocka_unit_test(test_confirm_pools),
-        cmocka_unit_test(test_skipped),      cmocka_unit_test(test_near),
-        cmocka_unit_test(test_bulk),
+        cmocka_unit_test(test_skipped),      cmocka_unit_test(test_run_error),
+        cmocka_unit_test(test_near),         cmocka_unit_test(test_bulk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
