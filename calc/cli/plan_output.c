@@ -374,6 +374,7 @@ static enum err_code write_heading(struct arena *arena, struct out *o, const str
     const char *promises = plan_promises_text(arena, c);
     put_line(o, "%s", promises ? promises : "");
     if (c->replaced) put_line(o, "note: %s", c->replaced);
+    if (c->work.note) put_line(o, "note: %s", c->work.note);
     TRY(write_times(arena, o, c, e));
     for (size_t d = 0; d < q->devices_n; d++) {
         const size_t at = strlen(devices);

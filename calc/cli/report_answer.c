@@ -105,6 +105,7 @@ static void warnings(struct report *r)
             r->o, "warn",
             "NOT A PROMISE: all times on this page are floors, of perfect kernels without launches, links' latency "
             "or a scheduler. Servers are 2 to 4 times slower.");
+    if (r->c->work.note) paragraph(r->o, "", arena_printf(r->arena, "The trace: %s.", r->c->work.note));
     if (r->best && r->best->estimated)
         paragraph(r->o, "warn",
                   "Not a promise: nobody measured such a layout; its times are estimated by the ratio of floors.");
