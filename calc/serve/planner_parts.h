@@ -27,7 +27,7 @@ struct planner_clock {
     struct layout layout, whole;
     int64_t gamma;               /* 0: no draft */
     struct planner_draft *draft; /* NULL: none */
-    struct step *step;
+    struct step *step; /* NULL: of several stages */
     struct mix_plan *plan;
     struct mix mix;
     struct calibrated *calibrated; /* NULL: floors, or a server's */
