@@ -27,7 +27,7 @@ struct planner_clock {
     struct layout layout, whole;
     int64_t gamma;               /* 0: no draft */
     struct planner_draft *draft; /* NULL: none */
-    struct step *step; /* NULL: of several stages */
+    struct step *step;           /* NULL: of several stages */
     struct mix_plan *plan;
     struct mix mix;
     struct calibrated *calibrated; /* NULL: floors, or a server's */
@@ -188,6 +188,12 @@ struct planner_beyond {
 };
 struct planner_beyond planner_beyond_of(const struct planner_request *q, const struct planner_plan *plan,
                                         const struct planner_told *told);
+
+/* planner_steps_beyond -- SATURATED or LATE_TPOT where a copy as a fluid shows that its steady state, of which s->times
+ * are known, is beyond that at so many requests a second of a copy; MEETS: nothing is shown. Cost: some 10 step times.
+ * MODEL.md "Planner", *What is not solved*. */
+enum planner_verdict planner_steps_beyond(const struct planner_request *q, const struct steady_setup *s,
+                                          double rate_per_s, const struct planner_beyond *b);
 
 /* planner_settle -- a plan's verdict without its point. */
 void planner_settle(struct planner_plan *plan, enum planner_verdict v);
