@@ -117,20 +117,65 @@ static bool all_below(const struct steady_flights *f, double part, double low, d
     return all_below(f, part, half + 1, high, most_per_s) && all_below(f, part, low, half, most_per_s);
 }
 
-bool planner_flights_below(const struct steady_flights *f, double steps, double rate_per_s)
+/* Batches under way as a fluid: the slowest stage takes one after another, of each request its steps and its prompt in
+ * batches as full as can be; and each of those that have a place is in one at a time. */
+struct flow {
+    double most_per_s, prompt_s, most; /* prompt_s: through all stages */
+};
+
+static struct flow flow_of(const struct steady_flights *f, const struct planner_traffic *t)
+{
+    enum { ROUNDS = 14 };
+    const double steps = t->output_tokens - 1, prompt = t->prompt_tokens, all = (double)f->budget_tokens;
+    struct flow x = {.most = fmin((double)f->max_seqs, f->cache_tokens / (t->context_tokens + f->block_tokens / 2))};
+    double low = 1, high = fmax(fmin(x.most, all - 1), 1);
+    for (int i = 0; i < ROUNDS; i++) { /* sequences of a batch: more of them for the stage, fewer for the places */
+        const double n = sqrt(low * high), room = fmax(all - n, 1), one = fmin(prompt, room);
+        const double last_s = steady_times_step_s(f->slowest, n, 0), all_s = steady_times_step_s(f->through, n, 0);
+        const double late_s = (steady_times_step_s(f->slowest, n, room) - last_s) / room * prompt;
+        const double room_s = (steady_times_step_s(f->through, n, room) - all_s) / room,
+                     one_s = (steady_times_step_s(f->through, n, one) - all_s) / one;
+        const double stage = 1 / (steps * last_s / n + late_s),
+                     places = x.most / (steps * all_s + n * prompt * fmin(room_s, one_s));
+        if (fmin(stage, places) > x.most_per_s) {
+            x.most_per_s = fmin(stage, places);
+            x.prompt_s = prompt * fmin(room_s, one_s);
+        }
+        *(stage < places ? &low : &high) = n;
+    }
+    x.most_per_s /= f->slower;
+    x.prompt_s *= f->slower;
+    return x;
+}
+
+/* A run beyond its fluid, and more: of 5,000 settings the saturation was up to 10.9 % above it, TPOT down to .91. */
+static const double FLOWS_ABOVE = 1.3, FLOWS_TOKEN = .75;
+
+bool planner_flights_below(const struct steady_flights *f, const struct planner_traffic *t, double rate_per_s)
 {
     enum { FEW = 8, MANY = 8192 }; /* not a unit */
     static const double PART[] = {0, 1, .25, .05, .6};
-    /* tokens of batches that were under way when one began to look */
-    const double edge = 1 + 4 / steps;
+    const double steps = t->output_tokens - 1, edge = 1 + 4 / steps; /* batches that were under way before one looks */
     if (!(steps >= FEW) || f->max_seqs > MANY) return false;
     const double most = fmin((double)f->max_seqs, (double)f->budget_tokens), tokens = rate_per_s * steps / edge;
     for (size_t i = 0; i < sizeof PART / sizeof *PART; i++)
         if (all_below(f, PART[i], 1, most, tokens)) return true;
-    return false;
+    return flow_of(f, t).most_per_s * FLOWS_ABOVE < rate_per_s;
 }
 
-double planner_flights_token_s(const struct steady_flights *f)
+double planner_flights_token_s(const struct steady_flights *f, const struct planner_traffic *t)
 {
-    return f->slower * steady_times_step_s(f->through, 1, 0);
+    enum { ROUNDS = 16, FEW = 8 }; /* not a unit */
+    const double steps = t->output_tokens - 1, stages = (double)f->stages;
+    double token_s = f->slower * steady_times_step_s(f->through, 1, 0);
+    if (!(steps >= FEW)) return token_s;
+    const struct flow x = flow_of(f, t);
+    const double alone_s = token_s, left = 1 - fmin(f->rate_per_s * x.prompt_s / stages, .99);
+    for (int i = 0; i < ROUNDS && f->rate_per_s * steps * token_s <= x.most; i++) { /* batches alike in all stages */
+        const double n = fmax(f->rate_per_s * steps * token_s / stages, 1),
+                     longer_s = f->slower * steady_times_step_s(f->through, n, 0) / left;
+        if (!(longer_s > token_s)) break;
+        token_s = longer_s;
+    }
+    return fmax(alone_s, token_s * FLOWS_TOKEN);
 }

@@ -201,9 +201,10 @@ void planner_settle(struct planner_plan *plan, enum planner_verdict v);
 struct steady_flights;
 
 /* planner_flights_below -- whether a run of flights where others always wait (steady_flights_run) says no more than so
- * many requests a second. planner_flights_token_s -- no token takes less. MODEL.md "Planner", *Bounds of flights*. */
-bool planner_flights_below(const struct steady_flights *f, double steps, double rate_per_s);
-double planner_flights_token_s(const struct steady_flights *f);
+ * many requests a second. planner_flights_token_s -- TPOT is at no quantile less, at the rate of f. MODEL.md "Planner",
+ * *What is not solved*. */
+bool planner_flights_below(const struct steady_flights *f, const struct planner_traffic *t, double rate_per_s);
+double planner_flights_token_s(const struct steady_flights *f, const struct planner_traffic *t);
 
 /* Of a GPU, between pools on so many GPUs: what joins them all, or the fabric. rate NAN: not known. */
 struct planner_link {
