@@ -8,6 +8,7 @@
 #include "calc/base/json.h"
 #include "calc/base/text.h"
 #include "calc/base/units.h"
+#include "calc/cli/store_rows.h"
 #include "probe/store.h"
 
 /* What a device is described by. */
@@ -314,13 +315,17 @@ static enum err_code find_fitted(struct arena *a, struct store *s, struct this_c
     return cpu->hw.fitted ? ERR_OK : err_nomem(e);
 }
 
-/* Ceilings of this machine come before those that files brought of others. */
-static size_t drop_imported(struct result *r, size_t n)
+/* Ceilings of this machine come before those that files brought of others, and of these as they say. */
+static size_t drop_second(struct arena *a, struct result *r, size_t n)
 {
-    size_t own = 0, kept = 0;
-    for (size_t i = 0; i < n; i++) own += r[i].outcome != RESULT_IMPORTED && !isnan(result_time_s(&r[i]));
+    int64_t first = INT64_MAX;
+    size_t kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        const int64_t at = store_precedence(a, &r[i]);
+        if (at < first && !isnan(result_time_s(&r[i]))) first = at;
+    }
     for (size_t i = 0; i < n; i++)
-        if (!own || r[i].outcome != RESULT_IMPORTED) r[kept++] = r[i];
+        if (first == INT64_MAX || store_precedence(a, &r[i]) == first) r[kept++] = r[i];
     return kept;
 }
 
@@ -367,7 +372,7 @@ static enum err_code load(struct arena *a, const char *path, const char *device,
     if (device)
         TRY(pick_device(a, name, device, r, &n, &threads, e));
     else
-        n = drop_imported(r, n);
+        n = drop_second(a, r, n);
     struct err senseless = {.code = ERR_OK};
     (void)store_senseless(s, &senseless);
     if (!n && senseless.code != ERR_OK) return err_set(e, senseless.code, "%s", senseless.text);
