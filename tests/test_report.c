@@ -190,7 +190,7 @@ static void test_page(void **state)
         (void)snprintf(id, sizeof id, "id=\"%s\"", IDS[i]);
         has(&m, id);
     }
-    has(&m, "vllm serve meta-llama/Llama-3.1-8B");
+    has(&m, "vllm serve meta-llama/Llama-3.1-8B-Instruct ");
     has(&m, "keeps its promises");
     has(&m, "2*B*D*(N*H + 2*K*H)"); /* a product of the decode step */
     has(&m, "prefers-color-scheme:dark");
