@@ -30,6 +30,7 @@ struct simulate_case {
     size_t steps_n, steps_room;
     bool steps_lost; /* memory was exhausted */
     struct progress progress;
+    enum err_code came; /* a signal that ended it: the exit status; ERR_OK none did */
     struct simulate_result result;
 };
 

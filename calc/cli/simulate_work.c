@@ -100,10 +100,10 @@ static enum err_code draw(struct arena *a, struct simulate_case *c, struct err *
     progress_start(&bar, "requests drawn");
     const enum err_code code = workload_make(a, &c->spec, &c->work, e);
     progress_end(&bar);
-    interrupt_release(&held);
+    const enum err_code came = interrupt_release(&held);
     c->spec.go_on = NULL;
     c->spec.closure = NULL;
-    return code;
+    return interrupt_relay(code, came, e);
 }
 
 static enum err_code open_trace(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
