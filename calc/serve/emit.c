@@ -301,7 +301,8 @@ static void put_vllm(struct lines *o, const struct emit_plan *p, const char *mod
     word(o, "--max-num-batched-tokens %lld", (long long)p->step_tokens);
     word(o, "--gpu-memory-utilization %.3g", p->utilization_frac);
     put_offload(o, p);
-    if (p->tier_bytes > 0) word(o, "--kv-offloading-size %.6g", p->tier_bytes / UNITS_GIB);
+    if (p->tier_bytes > 0)
+        word(o, "--kv-offloading-backend native --kv-offloading-size %.6g", p->tier_bytes / UNITS_GIB);
     put_adapters(o, p, false);
     if (p->weights && p->fp8_on_load) word(o, "--quantization fp8");
     if (p->kv) word(o, "--kv-cache-dtype %s", p->kv);
