@@ -6,6 +6,7 @@
  */
 #include "tests/families.h"
 
+#include <math.h>
 #include <string.h>
 
 #define HALVES(width, wide, ups, layers)                                                                               \
@@ -215,6 +216,102 @@ static void test_published(void **state)
     arena_close(a);
 }
 
+/* Sizes as their makers round them, and half of the last digit: model cards of swiss-ai, inclusionAI, nvidia,
+ * MiniMaxAI, tiiuae, arcee-ai, meituan-longcat, stepfun-ai (316 B of text), tencent and baidu. */
+static void test_rounded(void **state)
+{
+    static const struct {
+        const char *model;
+        double published, within;
+        const char *json;
+    } OF[] = {
+        {"apertus-70b", 70.6e9, .05e9,
+         "{\"model_type\":\"apertus\",\"hidden_size\":8192,\"num_hidden_layers\":80,\"num_atte"
+         "ntion_heads\":64,\"num_key_value_heads\":8,\"intermediate_size\":43008,\"vocab_size"
+         "\":131072,\"hidden_act\":\"xielu\",\"tie_word_embeddings\":false,\"qk_norm\":true}"},
+        {"ling-flash-2.0", 103e9, .5e9,
+         "{\"model_type\":\"bailing_moe_v2\",\"hidden_size\":4096,\"num_hidden_layers\":32,\"n"
+         "um_attention_heads\":32,\"num_key_value_heads\":4,\"head_dim\":128,\"intermediate_si"
+         "ze\":9216,\"moe_intermediate_size\":1024,\"num_experts\":256,\"num_experts_per_tok\""
+         ":8,\"num_shared_experts\":1,\"first_k_dense_replace\":1,\"vocab_size\":157184,\"tie_"
+         "word_embeddings\":false,\"use_qk_norm\":true,\"use_bias\":false,\"use_qkv_bias\":fal"
+         "se,\"moe_router_enable_expert_bias\":true,\"moe_shared_expert_intermediate_size\":10"
+         "24}"},
+        {"ling-1t", 1000e9, 5e9,
+         "{\"model_type\":\"bailing_moe_v2\",\"hidden_size\":8192,\"num_hidden_layers\":80,\"n"
+         "um_attention_heads\":64,\"num_key_value_heads\":8,\"head_dim\":128,\"intermediate_si"
+         "ze\":18432,\"moe_intermediate_size\":2048,\"num_experts\":256,\"num_experts_per_tok"
+         "\":8,\"num_shared_experts\":1,\"first_k_dense_replace\":4,\"vocab_size\":157184,\"ti"
+         "e_word_embeddings\":false,\"use_qk_norm\":true,\"use_bias\":false,\"use_qkv_bias\":f"
+         "alse,\"moe_router_enable_expert_bias\":true,\"moe_shared_expert_intermediate_size\":"
+         "2048}"},
+        {"nemotron-h-8b", 8.1e9, .05e9,
+         "{\"model_type\":\"nemotron_h\",\"hidden_size\":4096,\"num_hidden_layers\":52,\"num_a"
+         "ttention_heads\":32,\"num_key_value_heads\":8,\"head_dim\":128,\"intermediate_size\""
+         ":21504,\"vocab_size\":131072,\"hybrid_override_pattern\":\"M-M-M-M*-M-M-M-M-M*-M-M-M"
+         "-M-M*-M-M-M-M-M*-M-M-M-M-M-\",\"mamba_num_heads\":128,\"mamba_head_dim\":64,\"n_grou"
+         "ps\":8,\"ssm_state_size\":128,\"conv_kernel\":4,\"chunk_size\":128,\"expand\":2,\"ti"
+         "e_word_embeddings\":false,\"use_conv_bias\":true,\"use_bias\":false}"},
+        {"minimax-m2", 229e9, .5e9,
+         "{\"model_type\":\"minimax_m2\",\"hidden_size\":3072,\"num_hidden_layers\":62,\"num_a"
+         "ttention_heads\":48,\"num_key_value_heads\":8,\"head_dim\":128,\"intermediate_size\""
+         ":1536,\"num_local_experts\":256,\"num_experts_per_tok\":8,\"vocab_size\":200064,\"ti"
+         "e_word_embeddings\":false,\"use_qk_norm\":true,\"use_routing_bias\":true,\"qk_norm_t"
+         "ype\":\"per_layer\"}"},
+        {"falcon-h1-34b", 33.6e9, .05e9,
+         "{\"model_type\":\"falcon_h1\",\"hidden_size\":5120,\"num_hidden_layers\":72,\"num_at"
+         "tention_heads\":20,\"num_key_value_heads\":4,\"head_dim\":128,\"intermediate_size\":"
+         "21504,\"vocab_size\":261120,\"mamba_d_ssm\":4096,\"mamba_n_heads\":32,\"mamba_d_head"
+         "\":128,\"mamba_n_groups\":2,\"mamba_d_state\":256,\"mamba_d_conv\":4,\"mamba_chunk_s"
+         "ize\":128,\"mamba_rms_norm\":false,\"mamba_proj_bias\":false,\"projectors_bias\":fal"
+         "se,\"attention_bias\":false,\"mlp_bias\":false,\"tie_word_embeddings\":false}"},
+        {"afm-4.5b", 4.62e9, .005e9,
+         "{\"model_type\":\"arcee\",\"hidden_size\":2560,\"num_hidden_layers\":36,\"num_attent"
+         "ion_heads\":20,\"num_key_value_heads\":4,\"head_dim\":128,\"intermediate_size\":1843"
+         "2,\"vocab_size\":128000,\"tie_word_embeddings\":false,\"attention_bias\":false,\"mlp"
+         "_bias\":false}"},
+        {"longcat-flash", 560e9, 5e9,
+         "{\"model_type\":\"longcat_flash\",\"hidden_size\":6144,\"num_layers\":28,\"num_atten"
+         "tion_heads\":64,\"ffn_hidden_size\":12288,\"expert_ffn_hidden_size\":2048,\"n_routed"
+         "_experts\":512,\"moe_topk\":12,\"zero_expert_num\":256,\"zero_expert_type\":\"identi"
+         "ty\",\"q_lora_rank\":1536,\"kv_lora_rank\":512,\"qk_nope_head_dim\":128,\"qk_rope_he"
+         "ad_dim\":64,\"v_head_dim\":128,\"vocab_size\":131072,\"tie_word_embeddings\":false,"
+         "\"attention_bias\":false,\"router_bias\":false}"},
+        {"step3", 316e9, .5e9,
+         "{\"model_type\":\"step3_text\",\"hidden_size\":7168,\"num_hidden_layers\":61,\"num_a"
+         "ttention_heads\":64,\"num_attention_groups\":1,\"head_dim\":256,\"share_q_dim\":2048"
+         ",\"intermediate_size\":18432,\"moe_intermediate_size\":5120,\"share_expert_dim\":512"
+         "0,\"moe_num_experts\":48,\"moe_top_k\":3,\"vocab_size\":128815,\"moe_layers_enum\":"
+         "\"4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,3"
+         "3,34,35,36,37,38,39,40,41,42,43,44,45,46,47,48,49,50,51,52,53,54,55,56,57,58,59\",\""
+         "tie_word_embeddings\":false}"},
+        {"hunyuan-0.5b", 539e6, .5e6,
+         "{\"model_type\":\"hunyuan_v1_dense\",\"hidden_size\":1024,\"num_hidden_layers\":24,"
+         "\"num_attention_heads\":16,\"num_key_value_heads\":8,\"head_dim\":128,\"intermediate"
+         "_size\":3584,\"vocab_size\":120818,\"tie_word_embeddings\":true,\"use_qk_norm\":true"
+         ",\"attention_bias\":false}"},
+        {"ernie-4.5-300b-a47b", 300e9, 5e9,
+         "{\"model_type\":\"ernie4_5_moe\",\"hidden_size\":8192,\"num_hidden_layers\":54,\"num"
+         "_attention_heads\":64,\"num_key_value_heads\":8,\"intermediate_size\":28672,\"moe_in"
+         "termediate_size\":3584,\"moe_num_experts\":64,\"moe_k\":8,\"moe_num_shared_experts\""
+         ":0,\"moe_layer_start_index\":3,\"moe_layer_end_index\":53,\"moe_layer_interval\":1,"
+         "\"vocab_size\":103424,\"tie_word_embeddings\":false,\"use_bias\":false}"},
+    };
+    static const struct cost_conventions PLAIN = {0};
+    struct arena *a = arena_open();
+    struct cost_parameters p;
+    struct err e = {.code = ERR_OK};
+    (void)state;
+    for (size_t i = 0; i < sizeof OF / sizeof OF[0]; i++) {
+        const struct subject s = {.model = OF[i].model, .json = OF[i].json};
+        const struct model m = families_read(a, &s);
+        assert_int_equal(cost_parameters(a, &m, &PLAIN, &p, &e), ERR_OK);
+        if (!(fabs(p.total - OF[i].published) <= OF[i].within))
+            fail_msg("%s: %.0f, published as %g", OF[i].model, p.total, OF[i].published);
+    }
+    arena_close(a);
+}
+
 static double number(const struct sym *e)
 {
     double v = 0;
@@ -335,9 +432,13 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tensors),     cmocka_unit_test(test_caches),
-        cmocka_unit_test(test_published),   cmocka_unit_test(test_windows_on_either_side),
-        cmocka_unit_test(test_differences), cmocka_unit_test(test_stem),
+        cmocka_unit_test(test_tensors),
+        cmocka_unit_test(test_caches),
+        cmocka_unit_test(test_published),
+        cmocka_unit_test(test_rounded),
+        cmocka_unit_test(test_windows_on_either_side),
+        cmocka_unit_test(test_differences),
+        cmocka_unit_test(test_stem),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -460,8 +460,8 @@ enum err_code model_medusa(struct arena *a, const struct model *m, int64_t heads
 int64_t model_positions(const struct model *m);
 
 /* model_context_limit -- tokens that its file allows: the rows of a learned position table, else what it states; 0: it
- * says nothing. model_check_context -- ERR_USAGE where a position table ends before `tokens`; beyond what a file states
- * alone a model still computes. */
+ * says nothing. model_check_context -- ERR_USAGE where a position table ends before `tokens`, or a
+ * decoder beside an encoder begins with more; beyond what a file states alone a model still computes. */
 int64_t model_context_limit(const struct model *m);
 enum err_code model_check_context(const struct model *m, int64_t tokens, struct err *e);
 
