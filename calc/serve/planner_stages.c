@@ -83,7 +83,8 @@ static void tell(const struct planner_request *q, const struct planner_unit *u, 
     o->batch = plan->rate_per_s * (o->ttft_mean_s + (steps > 0 ? steps * o->tpot_mean_s : 0)); /* Little */
 }
 
-enum err_code planner_stages(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e)
+enum err_code planner_stages(struct planner *p, struct planner_unit *u, const struct planner_told *told,
+                             struct planner_plan *plan, struct err *e)
 {
     const struct planner_request *q = p->q;
     const struct planner_traffic *t = &q->traffic;
@@ -108,6 +109,12 @@ enum err_code planner_stages(struct planner *p, struct planner_unit *u, struct p
                                .arrival_cv2 = t->arrival_cv2};
     TRY(times_of(p, c, &s, false, &f.through, e));
     TRY(times_of(p, c, &s, true, &f.slowest, e));
+    const struct planner_beyond beyond = planner_beyond_of(q, plan, told);
+    if (beyond.saturation_per_s > 0 &&
+        planner_flights_below(&f, fmax(0, t->output_tokens - 1), beyond.saturation_per_s)) {
+        planner_settle(plan, PLANNER_SATURATED);
+        return ERR_OK;
+    }
     TRY(saturate(p, c, &f, plan, e));
     if (q->aim == PLANNER_JOB) { /* all at once, prompts fill the steps and all stages */
         const double each = ceil(q->requests / (double)plan->layout.replicas), held = fmin(plan->batch_most, each);
@@ -116,6 +123,10 @@ enum err_code planner_stages(struct planner *p, struct planner_unit *u, struct p
                       s.slower * steady_times_step_s(f.through, 1, 0), o);
     }
     if (!(plan->rate_per_s < o->saturation_per_s)) return ERR_OK;
+    if (planner_flights_token_s(&f) > beyond.tpot_s) {
+        planner_settle(plan, PLANNER_LATE_TPOT);
+        return ERR_OK;
+    }
     f.load_frac = plan->rate_per_s / o->saturation_per_s;
     TRY(steady_flights_run(p->arena, &f, &r, e));
     if (r.growing) { /* all at once fill the stages, one by one they need not */
