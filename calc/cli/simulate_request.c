@@ -344,6 +344,11 @@ static enum err_code open_planned(struct arena *a, struct simulate_case *c, stru
                                 .utilization_frac = (double)NAN};
     struct planner_plan plan = {.layout = of->layout, .gamma = d->draft ? gamma : 0};
     struct planner_times t;
+    if (d->draft && layout_whole(&of->layout).pp > 1)
+        return err_set(
+            e, ERR_USAGE,
+            "no engine that is released drafts beside stages, but for an experiment of SGLang's, so there are "
+            "no times of a server (--server none: floors)");
     TRY(planner_traffic_of(a, &c->work, 1, &q.traffic, e));
     TRY(batch_of(c, &q.traffic, &plan.batch_most, e));
     TRY(planner_times_of(a, &q, &plan, &t, e));

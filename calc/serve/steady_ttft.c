@@ -180,6 +180,27 @@ static void see_overlap(const struct steady_lengths *l, double steps, double str
     *there = b / mean;
 }
 
+/* Variance of the seconds of prompts between two decode steps. A busy period has no more prompts than there are places
+ * for, and what is in [0, M] and x on average varies by x (M - x) at most (Bhatia and Davis 2000). */
+static double between_s2(const struct steady_replica *r, double spread)
+{
+    const struct steady_flow *f = &r->flow;
+    const double x = f->rate_per_s * f->decode_s / (1 - fmin(f->busy_frac, .99));
+    const double free = fmax(r->places - r->decoding, x);
+    return fmin(f->between_s2, f->each_s * f->each_s * x * (free - x + spread - 1));
+}
+
+/* The most by which the seconds of so many prompts vary that fall into so many steps, where places bind, within two
+ * standard deviations of how many decode; infinite elsewhere. They are those that decode at the end, less those at the
+ * beginning, and those whose answers end meanwhile: of one length all that were there at the beginning, so that they
+ * vary as those that decode do, and periods are not independent. */
+static double within_places_s2(const struct steady_replica *r, double steps, double prompts, double spread)
+{
+    const double variance = fmax(r->square - r->decoding * r->decoding, 0), each_s = r->flow.each_s;
+    if (!(r->decoding + 2 * sqrt(variance) > r->places)) return (double)INFINITY;
+    return each_s * each_s * (variance * steps / r->s->lengths->steps + prompts * (spread - 1));
+}
+
 /* Answers of so many steps whose prompts had a step of own_s: a step that decodes, by how many do, and beside it what
  * prompts take. */
 static void put_tokens(struct steady_replica *r, double steps, double own_s, double weight, struct steady_histogram *h)
@@ -202,12 +223,12 @@ static void put_tokens(struct steady_replica *r, double steps, double own_s, dou
     if (f->between_s2 > 0) { /* in busy periods, which begin with those that come in its steps and its prompt's */
         const double window_s = f->decode_s * (steps - 1) + own_s;
         events = f->rate_per_s * window_s;
-        squares_s2 = window_s / f->decode_s * f->between_s2;
+        squares_s2 = fmin(window_s / f->decode_s * between_s2(r, spread), within_places_s2(r, steps, prompts, spread));
         if (steady_routed(r->s) > 1) /* their number varies less than a Poisson one */
             squares_s2 -= fmin((1 - 1 / (r->s->route == SIMULATE_ROUND_ROBIN ? (double)r->s->replicas : 2)) * events *
                                    f->period_s * f->period_s,
                                .8 * squares_s2);
-        both_s2 = r->slope_s * f->between_s2 / f->each_s * come;
+        both_s2 = r->slope_s * between_s2(r, spread) / f->each_s * come;
     }
     const double none = steady_turn_none(r->s, events), some = fmax(1 - none, 1e-9), at = (mean - f->decode_s) / some;
     const double variance = squares_s2 / (steps * steps),
