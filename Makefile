@@ -220,7 +220,7 @@ endef
 define link
 $(call say,link,$@)
 @mkdir -p $(@D)
-$(Q)$(CC) $(CFLAGS) $(if $(call on,$(SAN)),$(SAN_FLAGS)) $(LDFLAGS) -o $@ $(filter %.o %.a,$^)
+$(Q)$(CC) $(CFLAGS) $(if $(call on,$(SAN)),$(SAN_FLAGS)) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^)
 endef
 
 $(BUILD)/ridge: $(MAIN_OBJ) $(BUILD)/libridge.a
@@ -307,6 +307,9 @@ $(BUILD)/ridge-worker-cuda: $(BUILD)/obj/probe/worker/main.o $(filter-out %/devi
 .PHONY: cuda
 cuda: $(CUDA_OBJ) ## compile the CUDA kernels and list registers, shared memory and spills
 	@awk -f tools/ptxas.awk $(CUDA_OBJ:.o=.ptxas)
+
+# What the worker has, for the one of kernels.
+$(BUILD)/bench/bench_kernels: $(WORK_OBJ)
 
 $(BENCHES): $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libridge.a
 	$(link) $(LDLIBS)
