@@ -106,6 +106,7 @@ static void find_flow(struct seen *x, const struct steady_flow *f, double weight
 {
     struct steady_replica *r = x->r;
     if (!(weight > 1e-7)) return;
+    r->times->others = r->times->parts > 1 && f->others.n > 0 ? &f->others : NULL;
     const double left_frac = f->left_frac, left_steps = f->left_steps;
     const double full = (f->steps - 1) * f->full_s;
     const double in_full = full + f->last_s > 0 ? full / (full + f->last_s) : 0;
@@ -133,6 +134,7 @@ static void find_flow(struct seen *x, const struct steady_flow *f, double weight
         find_step(x, f, last_s[k], wait_s, true, busy * (1 - waits) * (1 - in_full) / LASTS);
     for (int k = 0; k < WAITS && waits > 0; k++)
         find_step(x, f, f->full_s, wait_s + mean_s * EXPONENTIAL[k], true, busy * waits / WAITS);
+    r->times->others = NULL;
 }
 
 void steady_ttft(struct steady_replica *r, struct steady_histogram *h)
@@ -213,7 +215,7 @@ static void put_tokens(struct steady_replica *r, double steps, double own_s, dou
     const double variance = squares_s2 / (steps * steps),
                  s2 = log1p(fmax((variance + at * at * some * some) / some / fmax(at * at, 1e-30) - 1, 0)),
                  sd = sqrt(s2);
-    const double kept = l->drafted.step_cv2 * mean * mean / steps;
+    const double kept = (l->drafted.step_cv2 * mean * mean + f->varies_s2) / steps;
     const double wider = number > 0 ? sqrt(smooth + (both_s2 + kept) / number) : 0;
     double point[TAILED], sum = 0;
     for (int q = 0; q < TAILED; q++) sum += TAIL_PART[q] * (point[q] = exp(sd * TAIL[q] - s2 / 2));
@@ -238,8 +240,12 @@ static int own_steps(struct steady_replica *r, double own_s[OWN], double part[OW
         part[0] = 1;
         return 1;
     }
+    struct steady_times *t = r->times;
     const int n = steady_chain_prompts(l, 1. / 4, OWN, tokens, part);
-    for (int i = 0; i < n; i++) mean_s += part[i] * (own_s[i] = steady_times_step_s(r->times, 0, tokens[i] + others));
+    t->others = t->parts > 1 && f->others.n > 0 ? &f->others : NULL;
+    for (int i = 0; i < n; i++)
+        mean_s += part[i] * (own_s[i] = steady_times_step_s(t, t->parts > 1 ? f->n : 0, tokens[i] + others));
+    t->others = NULL;
     for (int i = 0; i < n; i++) own_s[i] *= f->own_s / mean_s;
     return n;
 }
