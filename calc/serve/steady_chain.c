@@ -389,7 +389,7 @@ void steady_chain_between(struct steady_replica *r, double rate_per_s, double n,
     struct steady_chain *c = r->times->chain;
     double now[STEADY_CHAIN_STATES], next[STEADY_CHAIN_STATES], until_s = 0, left = 1;
     const double fit = steady_flow_fit(r->times);
-    if (fit < MANY) return;
+    if (fit < MANY && !(r->times->parts > 1)) return;
     if (!(rate_per_s * steady_times_step_s(r->times, 0, fit * r->s->lengths->prompt_tokens) < .98 * fit)) return;
     steady_chain_open(r, rate_per_s, n, n, true, c);
     const size_t row = (size_t)c->states;

@@ -211,11 +211,12 @@ static void put_tokens(struct steady_replica *r, double steps, double own_s, dou
                                .8 * squares_s2);
         both_s2 = r->slope_s * f->between_s2 / f->each_s * come;
     }
-    const double none = steady_turn_none(r->s, events), some = fmax(1 - none, 1e-9), at = (mean - f->decode_s) / some;
+    squares_s2 += steps * f->varies_s2; /* steps that other attention groups make longer */
+    const double none = f->varies_s2 > 0 ? 0 : steady_turn_none(r->s, events), some = fmax(1 - none, 1e-9), at = (mean - f->decode_s) / some;
     const double variance = squares_s2 / (steps * steps),
                  s2 = log1p(fmax((variance + at * at * some * some) / some / fmax(at * at, 1e-30) - 1, 0)),
                  sd = sqrt(s2);
-    const double kept = (l->drafted.step_cv2 * mean * mean + f->varies_s2) / steps;
+    const double kept = l->drafted.step_cv2 * mean * mean / steps;
     const double wider = number > 0 ? sqrt(smooth + (both_s2 + kept) / number) : 0;
     double point[TAILED], sum = 0;
     for (int q = 0; q < TAILED; q++) sum += TAIL_PART[q] * (point[q] = exp(sd * TAIL[q] - s2 / 2));
