@@ -153,6 +153,15 @@ void steady_ttft(struct steady_replica *r, struct steady_histogram *h)
         return;
     }
     find_flow(&x, &r->alone, r->idle_frac * (1 - waits), 0);
+    if (r->times->parts > 1 && r->flow.n > 0 && !r->at_ends && r->s->load == STEADY_OPEN && r->rate_per_s * steady_times_step_s(r->times, 0, steady_flow_fit(r->times) * l->prompt_tokens) < .98 * steady_flow_fit(r->times)) {
+        struct steady_chain *c = r->times->chain;
+        c->others.n = 0;
+        steady_chain_open(r, r->rate_per_s * r->prompts_frac, r->flow.n, r->flow.n, false, c);
+        steady_chain_first(c, l, 0, (1 - r->idle_frac) * (1 - waits), h);
+        for (int k = 0; k < WAITS && waits > 0; k++)
+            steady_chain_first(c, l, r->wait_s / waits * EXPONENTIAL[k], waits / WAITS, h);
+        return;
+    }
     find_flow(&x, &r->flow, (1 - r->idle_frac) * (1 - waits), 0);
     for (int k = 0; k < WAITS && waits > 0; k++)
         find_flow(&x, &r->flow, waits / WAITS, r->wait_s / waits * EXPONENTIAL[k]);
