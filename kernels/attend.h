@@ -45,7 +45,8 @@ struct attend_pages {
 /* Some query heads that share keys, and what they have summed. */
 struct attend {
     bool bf16;
-    bool many; /* in the way of kernels/attend_many.h; only where attend_takes_many says so */
+    bool asked; /* every line is asked for, see kern_machine */
+    bool many;  /* in the way of kernels/attend_many.h; only where attend_takes_many says so */
     size_t heads, dim, value_dim;
     float scale;
     size_t room;      /* heads, where they are several a multiple of ATTEND_LANES: empty ones have queries of 0 */

@@ -519,10 +519,12 @@ LANES_TARGET static void LANES(run)(const struct attend *a, const struct attend_
 LANES_TARGET static void LANES(pages)(const struct attend *a, const struct attend_pages *p)
 {
     const bool bf16 = LANES_SET == LANES_DOT || a->bf16;
-    if (a->room == 1 && bf16)
-        LANES(pages_of_one)(a, p, ATTEND_USUAL, true);
+    if (a->room == 1 && bf16 && a->asked)
+        LANES(pages_of_one)(a, p, ATTEND_USUAL, true, false);
+    else if (a->room == 1 && bf16)
+        LANES(pages_of_one)(a, p, ATTEND_USUAL, true, true);
     else if (a->room == 1)
-        LANES(pages_of_one)(a, p, ATTEND_USUAL, false);
+        LANES(pages_of_one)(a, p, ATTEND_USUAL, false, false);
     else if (bf16)
         LANES(pages_of)(a, p, ATTEND_USUAL, true);
     else

@@ -155,6 +155,7 @@ struct walk {
     size_t step;  /* bytes from a row to the next */
     size_t pages; /* of a block */
     size_t ahead; /* tokens, of attend_run */
+    bool cut;     /* what is one piece is read as so many pages */
 };
 
 /* A block: tokens [from, to) of a sequence, and where its pages begin, bytes. */
@@ -196,13 +197,32 @@ static void read_pages(const struct walk *w, const struct attend *a, const struc
     w->code->pages(a, &p);
 }
 
+/* A head of a block that is one piece, cut into parts that are read side by side like pages; what is left behind them
+ * is the caller's. Tokens read. */
+static size_t read_cut(const struct walk *w, const struct attend *a, const struct block *b, size_t head,
+                       const struct block *next)
+{
+    const size_t page = page_of(w->c->shape), n = (b->to - b->from) / ATTEND_TURN * (ATTEND_TURN / ATTEND_TURNS);
+    struct attend_pages p = {.k = w->c->buffer[K], .v = w->c->buffer[V], .n = n};
+    if (n == 0) return 0;
+    for (size_t i = 0; i < ATTEND_TURNS; i++) {
+        p.row[i] = p.later[i] = b->base[0] + (head * page + b->from + i * n) * w->step;
+        if (head + 1 < at(w->c->shape, KV_HEADS))
+            p.later[i] += page * w->step;
+        else if (next)
+            p.later[i] = next->base[0] + (next->from + i * n) * w->step;
+    }
+    w->code->pages(a, &p);
+    return ATTEND_TURNS * n;
+}
+
 /* A head of a block, page by page. */
-static void read_runs(const struct walk *w, const struct attend *a, const struct block *b, size_t head,
+static void read_runs(const struct walk *w, const struct attend *a, const struct block *b, size_t head, size_t from,
                       const struct block *next)
 {
     const size_t page = page_of(w->c->shape), heads = at(w->c->shape, KV_HEADS);
     const char *k = w->c->buffer[K], *v = w->c->buffer[V];
-    for (size_t t = b->from, i = 0, n; t < b->to; t += n, i++) {
+    for (size_t t = from, i = 0, n; t < b->to; t += n, i++) {
         n = page - t % page < b->to - t ? page - t % page : b->to - t;
         const size_t row = b->base[i] + (head * page + t % page) * w->step;
         size_t then = row;
@@ -234,18 +254,19 @@ static void read_block(const struct walk *w, const struct block *b, const struct
         if (whole)
             read_pages(w, &a, b, head, next);
         else
-            read_runs(w, &a, b, head, next);
+            read_runs(w, &a, b, head, b->from + (w->cut ? read_cut(w, &a, b, head, next) : 0), next);
         if (b->to == at(s, LEN)) w->code->finish(&a, (char *)w->c->buffer[OUT] + q);
     }
 }
 
-/* Tokens ahead that are fetched. Rows in one piece are left to the processor, but for long ones that several heads
- * read and that are not read to their end in one go, as wide sets do those of the usual width; of pages, which lie in
- * no order, it fetches only the rest of what it has begun to read. */
-static size_t ahead_of(const struct kern_shape *s, size_t row, size_t heads, bool wide)
+/* Tokens ahead that are fetched. Rows in one piece are left to a processor that need not be asked, but for long ones
+ * that several heads read and that are not read to their end in one go, as wide sets do those of the usual width; of
+ * pages, which lie in no order, it fetches only the rest of what it has begun to read. */
+static size_t ahead_of(const struct kern_shape *s, size_t row, size_t heads, bool wide, bool asked)
 {
     const size_t page = page_of(s);
     if (page < at(s, LEN)) return page < 2 * ATTEND_TURN ? page : 2 * ATTEND_TURN;
+    if (asked) return at(s, LEN) < 2 * ATTEND_TURN ? at(s, LEN) : 2 * ATTEND_TURN;
     if (wide && at(s, DIM) == ATTEND_USUAL) return 0;
     return row > ATTEND_FOLLOWED && heads > 1 ? ATTEND_TURN : 0;
 }
@@ -259,14 +280,16 @@ static void attend_all(const struct kern_call *c, const struct attend_code *code
     struct walk w = {.c = c,
                      .code = code,
                      .shape = {.bf16 = in_bf16(s),
+                               .asked = c->machine->asked,
                                .heads = heads,
                                .dim = at(s, DIM),
                                .value_dim = at(s, DIM),
                                .scale = 1 / sqrtf((float)s->v[DIM])},
                      .step = row,
                      .pages = aside ? ATTEND_TURNS : 1,
-                     .ahead = ahead_of(s, row, heads, code->pages != NULL)};
+                     .ahead = ahead_of(s, row, heads, code->pages != NULL, c->machine->asked)};
     w.shape.many = page >= at(s, LEN) && attend_takes_many(code, &w.shape);
+    w.cut = w.shape.asked && page >= at(s, LEN) && !w.shape.many && code->pages && at(s, DIM) == ATTEND_USUAL;
     struct block b[2];
     bool more = block_at(&w, 0, first_of(s), &b[0]);
     for (size_t i = 0; more; i++) {

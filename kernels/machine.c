@@ -16,6 +16,7 @@ static void find_isa(struct kern_machine *m)
 {
 #if KERN_X86
     __builtin_cpu_init();
+    m->asked = __builtin_cpu_is("intel");
     m->avx2_fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     m->avx512 = m->avx2_fma && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                 __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");

@@ -254,18 +254,26 @@ void planner_judge(const struct planner_request *q, struct planner_plan *plan)
 
 enum err_code planner_solve(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e)
 {
+    return planner_solve_told(p, u, NULL, plan, e);
+}
+
+enum err_code planner_solve_told(struct planner *p, struct planner_unit *u, const struct planner_told *told,
+                                 struct planner_plan *plan, struct err *e)
+{
     const struct planner_request *q = p->q;
     const double unknown = (double)NAN;
     struct planner_point *o = &plan->point;
     const bool steps = planner_mixes(&u->layout) || planner_groups_step(&u->layout);
+    plan->verdict = PLANNER_MEETS;
     plan->estimated = q->fidelity == PLANNER_CALIBRATED && (!steps || wires_unmeasured(&u->layout));
     if (steps)
         TRY(plain(p, u, plan, e));
     else if (planner_stages_fly(&u->layout) && planner_policy(q) == SIMULATE_CHUNKED)
-        TRY(planner_stages(p, u, plan, e));
+        TRY(planner_stages(p, u, told, plan, e));
     else
         TRY(planner_queue(p, u, plan, e));
-    if (q->server) { /* as steady_front */
+    if (plan->verdict != PLANNER_MEETS) return ERR_OK; /* settled without a point */
+    if (q->server) {                                   /* as steady_front */
         o->ttft_s += engine_first_s(q->traffic.asked_tokens);
         o->ttft_mean_s += engine_first_s(q->traffic.asked_tokens);
     }
