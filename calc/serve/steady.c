@@ -210,7 +210,7 @@ static struct steady_setup part_of(const struct steady_setup *s)
 /* And all of them. */
 static void whole_of(double parts, struct steady_result *o)
 {
-    double *const x[] = {&o->saturation_rate_per_s, &o->rate_per_s,      &o->batch,           &o->decoding, &o->waiting,
+    double *const x[] = {&o->saturation_rate_per_s, &o->rate_per_s,       &o->batch,        &o->decoding, &o->waiting,
                          &o->input_tok_per_s,       &o->output_tok_per_s, &o->goodput_per_s};
     for (size_t i = 0; i < sizeof x / sizeof x[0]; i++) *x[i] *= parts;
 }

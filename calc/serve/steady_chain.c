@@ -93,7 +93,8 @@ static void open_phases(struct steady_chain *c, int i, double left)
     }
 }
 
-/* Nobody decodes, and there is no prompt here: until somebody comes, to whichever of the groups; or a step of others. */
+/* Nobody decodes, and there is no prompt here: until somebody comes, to whichever of the groups; or a step of others.
+ */
 static void open_idle(struct steady_chain *c, double *row)
 {
     const double groups = c->times->parts, none = groups > 1 ? c->others.part[0] : 1;
@@ -130,7 +131,8 @@ static void open_rows(struct steady_chain *c)
         }
         struct steady_chain_sum s = i <= c->full ? steady_chain_come(c, c->rate * c->step_s[i]) : full;
         if (i == c->full) full = s;
-        for (int k = 0; k < s.n; k++) steady_chain_add(c, c->to + (size_t)i * (size_t)c->states, left + s.tokens[k], s.weight[k]);
+        for (int k = 0; k < s.n; k++)
+            steady_chain_add(c, c->to + (size_t)i * (size_t)c->states, left + s.tokens[k], s.weight[k]);
     }
     steady_chain_bounds(c);
 }
@@ -265,14 +267,14 @@ static void find_sums(struct steady_chain *c, const struct steady_lengths *l, do
     c->still_frac = fmin(fmax(still / any, 0), 1);
 }
 
-/* Attention groups step together: a step is as long as its largest group, and what the others have is what this one
- * has, independently of it. From as much as is known, to where both are the same. */
-static void settle(struct steady_chain *c, double within)
+/* One of several attention groups, and nobody decodes: what the others have in a step is what this one has,
+ * independently of it. From nothing, to where both are the same. */
+static void settle_idle(struct steady_chain *c, double within)
 {
     enum { ROUNDS = 12 };
     struct steady_times *t = c->times;
     struct steady_law law = {.n = c->full + 1};
-    if (c->others.n == 0) steady_others_none(&c->others);
+    steady_others_none(&c->others);
     c->mean_s = 0;
     for (int k = 0; k < ROUNDS; k++) {
         const double before_s = c->mean_s;
@@ -322,7 +324,7 @@ void steady_chain_open(struct steady_replica *r, double rate_per_s, double decod
     if (t->parts > 1 && decoding > 0) {
         steady_chain_settle(c, coarse ? .01 : .003);
     } else if (t->parts > 1) {
-        settle(c, coarse ? .01 : .003);
+        settle_idle(c, coarse ? .01 : .003);
     } else {
         open_rows(c);
         steady_chain_find_parts(c);
@@ -358,7 +360,7 @@ void steady_chain_parts(const struct steady_chain *c, double m, struct steady_ch
 double steady_chain_clear(const struct steady_chain *c, double steps)
 {
     const double ticks = c->phases * c->rate * c->plain_s * steps, groups = c->times->parts;
-    const double others = groups > 1 ? c->others.part[0] * exp(-c->rate * (groups - 1) * c->plain_s * steps) : 1;
+    const double others = groups > 1 ? c->others_clear * exp(-c->rate * (groups - 1) * c->plain_s * steps) : 1;
     double sum = 0, below = 0, p = exp(-ticks);
     for (int j = c->phases - 1; j >= 0; j--) { /* fewer ticks than are left to it */
         below += p;
@@ -389,7 +391,7 @@ void steady_chain_between(struct steady_replica *r, double rate_per_s, double n,
     struct steady_chain *c = r->times->chain;
     double now[STEADY_CHAIN_STATES], next[STEADY_CHAIN_STATES], until_s = 0, left = 1;
     const double fit = steady_flow_fit(r->times);
-    if (fit < MANY && !(r->times->parts > 1)) return;
+    if (fit < MANY && !(r->times->parts > 1)) return; /* other groups are looked at by the lengths of steps alone */
     if (!(rate_per_s * steady_times_step_s(r->times, 0, fit * r->s->lengths->prompt_tokens) < .98 * fit)) return;
     steady_chain_open(r, rate_per_s, n, n, true, c);
     const size_t row = (size_t)c->states;
@@ -405,6 +407,7 @@ void steady_chain_between(struct steady_replica *r, double rate_per_s, double n,
         for (int i = c->phases; i < c->states; i++) left += now[i] = next[i];
     }
     const double clear = of_place(c, c->part, 0);
+    f->chained = true;
     f->busy_frac = 1 - clear * c->step_s[0] / c->mean_s;
     f->token_s = c->mean_s / clear;
     f->extra_s = until_s - (f->token_s - f->decode_s);

@@ -9,11 +9,12 @@ enum { LEVELS = STEADY_CHAIN_LEVELS, ROOM = STEADY_CHAIN_ROOM, SHARES = STEADY_S
 /* What a round needs of a chain. */
 struct round {
     struct steady_chain *c;
-    double shares_s[ROOM][SHARES];           /* a step by its largest group and what others have of it */
+    double shares_s[ROOM][SHARES]; /* a step by its largest group and what others have of it */
     struct steady_chain_number number[LEVELS];
     double come[LEVELS][STEADY_CHAIN_PLACES]; /* prompts of a step of that length */
-    double most[LEVELS][ROOM], sum[LEVELS][ROOM]; /* others behind such a step: the place of the largest; tokens of all */
-    double go[ROOM][LEVELS][LEVELS];         /* a step of so many tokens behind one of a length: lengths that it has */
+    double most[LEVELS][ROOM],
+        sum[LEVELS][ROOM];           /* others behind such a step: the place of the largest; tokens of all */
+    double go[ROOM][LEVELS][LEVELS]; /* a step of so many tokens behind one of a length: lengths that it has */
 };
 
 /* Between the lengths around, so that the mean stays. */
@@ -55,7 +56,8 @@ static void see_others(struct round *x)
         const bool none = !(all > 1e-12);
         for (int i = 0; i <= c->full; i++) {
             double part = none ? x->come[l][i] : c->behind[i][l] / all;
-            for (int k = c->full + 1; i == c->full && k < c->n; k++) part += none ? x->come[l][k] : c->behind[k][l] / all;
+            for (int k = c->full + 1; i == c->full && k < c->n; k++)
+                part += none ? x->come[l][k] : c->behind[k][l] / all;
             below = fmin(below + part, 1);
             tokens += part * c->tokens[i];
             const double now = i < c->full ? pow(below, others) : 1;
@@ -202,4 +204,12 @@ void steady_chain_settle(struct steady_chain *c, double within)
         look_behind(&x);
         if (fabs(c->mean_s - before_s) < within * c->mean_s) break;
     }
+    double busy = 0, clear = 0; /* by the lengths of steps that compute this group's */
+    for (int l = 0; l < LEVELS; l++) {
+        double own = 0;
+        for (int i = 1; i < c->n; i++) own += c->part[i] * c->length[i][l];
+        busy += own;
+        clear += own * x.most[l][0];
+    }
+    c->others_clear = busy > 0 ? clear / busy : 1;
 }

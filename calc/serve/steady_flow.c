@@ -115,7 +115,8 @@ static double beside_of(const struct steady_times *t, double n) { return t->part
 static void find_waiting(struct steady_times *t, struct steady_flow *f, double prompt, double square, double cv2)
 {
     const double fit = steady_flow_fit(t);
-    const double full_s = steady_times_step_s(t, beside_of(t, f->n), fit * prompt), rho = fmin(f->rate_per_s * full_s / fit, .99);
+    const double full_s = steady_times_step_s(t, beside_of(t, f->n), fit * prompt),
+                 rho = fmin(f->rate_per_s * full_s / fit, .99);
     const double tail = prompt * (square / (prompt * prompt) + cv2 - 1) / (2 * (1 - rho));
     f->full_s = full_s;
     f->left_frac = rho * rho * exp(-(fit - 1) * prompt / tail);

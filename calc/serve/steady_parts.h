@@ -175,6 +175,7 @@ struct steady_flow {
     bool stable;                  /* prompts are computed as fast as they come */
     struct steady_others others;  /* of several attention groups */
     double varies_s2;             /* decode_s then: its variance */
+    bool chained;                 /* by steady_chain_between */
 };
 
 void steady_flow_solve(struct steady_times *t, double rate_per_s, double arrival_cv2, double n,

@@ -250,7 +250,8 @@ static void see_others(struct steady_replica *r, struct overs *o)
     steady_others_of(&law, r->times->parts, &o->others);
 }
 
-/* Attention groups step together: what the others have is what this one has, from nothing to where both are the same. */
+/* Attention groups step together: what the others have is what this one has, from nothing to where both are the same.
+ */
 static void settle(struct steady_replica *r, struct overs *o)
 {
     enum { ROUNDS = 8 };

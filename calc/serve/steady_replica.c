@@ -63,7 +63,8 @@ static double part_at(struct tokens *k, int i)
         if (between(k->r) && k->r->prompts_frac > 0 && f.stable)
             steady_chain_between(k->r, k->rate_per_s * k->r->prompts_frac, n, &f);
         /* while prompts are between decode steps nobody goes on, so that what is paid once is no part of a step */
-        k->part[i] = steady_times_decode_s(k->r->times, n) / (k->r->times->beside ? steady_token_s(k->r, &f) : fmax(f.token_s, f.decode_s));
+        k->part[i] = steady_times_decode_s(k->r->times, n) /
+                     (k->r->times->beside ? steady_token_s(k->r, &f) : fmax(f.token_s, f.decode_s));
         k->mates[i] = f.mates;
     }
     return k->part[i];
@@ -300,7 +301,6 @@ void steady_open_solve(struct steady_replica *r)
     struct tokens k;
     struct counts c = {.total = 1, .none = 1};
     start(&k, r, r->rate_per_s);
-    for (int i = 0; i < 2; i++) r->times->chain[i].others.n = 0;
     /* Between decode steps prompts come in bunches: others that begin with one, as long as both are there. */
     const bool bunched = a > 0 && r->prompts_frac > 0;
     r->chain = r->times->beside && bunched ? r->times->chain : NULL;

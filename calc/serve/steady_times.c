@@ -39,8 +39,7 @@ static void add_decode(struct steady_times *t, const struct steady_lengths *l)
         const struct steady_node *x = &l->node[i];
         const double own = x->output_tokens - 1, prompt = x->prompt_tokens + x->cached_tokens;
         const double stride = x->stride > 0 ? x->stride : 1;
-        for (int k = 0; k < PLACES && own > 0; k++)
-        {
+        for (int k = 0; k < PLACES && own > 0; k++) {
             const double context = prompt + t->rows - .5 + own * stride * (k + .5) / PLACES;
             mix_decode(&t->decode, x->weight * own / steps / PLACES, context);
             t->context_square += x->weight * own / steps / PLACES * context * context;
@@ -192,7 +191,8 @@ static void spread(struct steady_times *t, double n, double x)
     mix_others(&t->scratch, all - mix_tokens(&t->scratch));
 }
 
-/* Of n that decode in all groups, and x prompt tokens of the largest beside `share` of as many in each of the others. */
+/* Of n that decode in all groups, and x prompt tokens of the largest beside `share` of as many in each of the others.
+ */
 static void part(struct steady_times *t, double n, double x, double share)
 {
     const double rows = n > 0 ? mix_tokens(&t->scratch) - x : 0, own = n > 0 ? busiest_of(n, t->parts) / n : 0;
@@ -308,7 +308,8 @@ void steady_times_shares_s(struct steady_times *t, double n, double x, double ou
     }
 }
 
-/* A step is as long as its largest group: x of this one or the most that another has, beside all that the others have. */
+/* A step is as long as its largest group: x of this one or the most that another has, beside all that the others have.
+ */
 static double part_s(struct steady_times *t, double n, double decode_s, double x, double most, double sum)
 {
     const double largest = fmax(x, most);

@@ -153,10 +153,9 @@ void steady_ttft(struct steady_replica *r, struct steady_histogram *h)
         return;
     }
     find_flow(&x, &r->alone, r->idle_frac * (1 - waits), 0);
-    if (r->times->parts > 1 && r->flow.n > 0 && !r->at_ends && r->s->load == STEADY_OPEN && r->rate_per_s * steady_times_step_s(r->times, 0, steady_flow_fit(r->times) * l->prompt_tokens) < .98 * steady_flow_fit(r->times)) {
+    if (r->times->parts > 1 && r->flow.chained) { /* the others have most where this group's step was long */
         struct steady_chain *c = r->times->chain;
-        c->others.n = 0;
-        steady_chain_open(r, r->rate_per_s * r->prompts_frac, r->flow.n, r->flow.n, false, c);
+        steady_chain_open(r, r->flow.rate_per_s, r->flow.n, r->flow.n, false, c);
         steady_chain_first(c, l, 0, (1 - r->idle_frac) * (1 - waits), h);
         for (int k = 0; k < WAITS && waits > 0; k++)
             steady_chain_first(c, l, r->wait_s / waits * EXPONENTIAL[k], waits / WAITS, h);
@@ -221,7 +220,8 @@ static void put_tokens(struct steady_replica *r, double steps, double own_s, dou
         both_s2 = r->slope_s * f->between_s2 / f->each_s * come;
     }
     squares_s2 += steps * f->varies_s2; /* steps that other attention groups make longer */
-    const double none = f->varies_s2 > 0 ? 0 : steady_turn_none(r->s, events), some = fmax(1 - none, 1e-9), at = (mean - f->decode_s) / some;
+    const double none = f->varies_s2 > 0 ? 0 : steady_turn_none(r->s, events), some = fmax(1 - none, 1e-9),
+                 at = (mean - f->decode_s) / some;
     const double variance = squares_s2 / (steps * steps),
                  s2 = log1p(fmax((variance + at * at * some * some) / some / fmax(at * at, 1e-30) - 1, 0)),
                  sd = sqrt(s2);
