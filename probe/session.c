@@ -232,7 +232,9 @@ enum session_end session_ask(struct session *s, struct arena *a, const struct wi
     struct err e = {.code = ERR_OK};
     size_t n, len = 0;
     const double until_s = clock_now_s() + deadline_s;
-    const enum wire_is wanted = q.ask == WIRE_DESCRIBE ? WIRE_IS_DEVICE : WIRE_IS_RESULT;
+    const enum wire_is wanted = q.ask == WIRE_DESCRIBE ? WIRE_IS_DEVICE
+                                : q.ask == WIRE_COUNT  ? WIRE_IS_WORK
+                                                       : WIRE_IS_RESULT;
     q.id = ++s->id;
     if (s->pid == 0 || out_memory(a, &o, NULL) != ERR_OK) return crashed(s, why, cap);
     wire_write_request(o, &q);

@@ -29,7 +29,7 @@ struct wire_shape {
     } arg[WIRE_ARGS_MAX];
 };
 
-enum wire_ask { WIRE_DESCRIBE, WIRE_MEASURE, WIRE_QUIT };
+enum wire_ask { WIRE_DESCRIBE, WIRE_MEASURE, WIRE_COUNT, WIRE_QUIT };
 
 /* What is to be measured. */
 struct wire_job {
@@ -50,7 +50,7 @@ struct wire_request {
     int64_t id;
     enum wire_ask ask;
     int64_t threads;     /* make a call together, where there are so many: the device says how many; 0 as 1 */
-    struct wire_job job; /* of WIRE_MEASURE */
+    struct wire_job job; /* of WIRE_MEASURE; of WIRE_COUNT kernel, variant, dtype and shape */
 };
 
 enum wire_outcome {
@@ -118,7 +118,16 @@ struct wire_device {
     int64_t threads;      /* that make a call together */
 };
 
-enum wire_is { WIRE_IS_DEVICE, WIRE_IS_PROGRESS, WIRE_IS_RESULT };
+/* What a call is by the kernel's own count, wherever it was measured. Unknown numbers are NAN. */
+struct wire_work {
+    const char *refused;            /* why it is none: no such kernel, no such shape or format of it; "" */
+    const char *row_kind, *ceiling; /* of the kernel */
+    const char *unit;               /* of the variant; "": this worker has none of that name */
+    double flops, vector_flops, read_bytes, written_bytes;
+    double piece_bytes; /* as of a result; 0: it reads none in no order */
+};
+
+enum wire_is { WIRE_IS_DEVICE, WIRE_IS_PROGRESS, WIRE_IS_RESULT, WIRE_IS_WORK };
 
 struct wire_reply {
     int64_t id;
@@ -126,6 +135,7 @@ struct wire_reply {
     const char *phase; /* of WIRE_IS_PROGRESS: "fill", "check", "time", "count" */
     struct wire_device device;
     struct wire_result result;
+    struct wire_work work;
 };
 
 /* wire_write_request, wire_write_reply -- one line with its end. */

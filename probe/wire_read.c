@@ -86,13 +86,19 @@ static enum err_code check_version(int64_t version, struct err *e)
     return err_set(e, ERR_INPUT, "version %lld of the protocol, wanted %d", (long long)version, WIRE_VERSION);
 }
 
+/* What is to be counted: a call without how it is measured. */
+static enum err_code read_call(struct json_scan s, struct wire_job *j)
+{
+    struct wire_field fields[] = {{"kernel", wire_get_text, &j->kernel, true, 0},
+                                  {"variant", wire_get_text, &j->variant, true, 0},
+                                  {"dtype", wire_get_text, &j->dtype, true, 0},
+                                  {"shape", wire_get_shape, &j->shape, true, 0}};
+    return wire_fields(&s, fields, COUNT(fields));
+}
+
 static enum err_code read_job(struct json_scan s, struct wire_job *j)
 {
     struct wire_field fields[] = {
-        {"kernel", wire_get_text, &j->kernel, true, 0},
-        {"variant", wire_get_text, &j->variant, true, 0},
-        {"dtype", wire_get_text, &j->dtype, true, 0},
-        {"shape", wire_get_shape, &j->shape, true, 0},
         {"cold", wire_get_bool, &j->cold, true, 0},
         {"keep", wire_get_bool, &j->keep, false, 0},
         {"dram_bytes", wire_get_bool, &j->dram_bytes, false, 0},
@@ -101,6 +107,7 @@ static enum err_code read_job(struct json_scan s, struct wire_job *j)
         {"noise_frac", wire_get_number, &j->noise_frac, true, 0},
         {"deadline_s", wire_get_number, &j->deadline_s, true, 0},
     };
+    TRY(read_call(s, j));
     TRY(wire_fields(&s, fields, COUNT(fields)));
     if (j->least < 2 || j->least > SAMPLE_MAX / 4 || !(j->noise_frac <= 1) || !(j->deadline_s <= 1e5))
         return err_set(s.err, ERR_INPUT, "line: least, noise_frac or deadline_s is out of range");
@@ -125,10 +132,13 @@ enum err_code wire_read_request(struct arena *a, const char *line, size_t len, s
     if (strcmp(what, "measure") == 0) {
         r.ask = WIRE_MEASURE;
         TRY(read_job(again, &r.job));
+    } else if (strcmp(what, "count") == 0) {
+        r.ask = WIRE_COUNT;
+        TRY(read_call(again, &r.job));
     } else if (strcmp(what, "describe") == 0 || strcmp(what, "quit") == 0) {
         r.ask = *what == 'd' ? WIRE_DESCRIBE : WIRE_QUIT;
     } else {
-        return err_set(e, ERR_INPUT, "line: do: found \"%.40s\", wanted describe, measure or quit", what);
+        return err_set(e, ERR_INPUT, "line: do: found \"%.40s\", wanted describe, measure, count or quit", what);
     }
     *out = r;
     return ERR_OK;
@@ -241,6 +251,22 @@ static enum err_code read_result(struct json_scan s, struct wire_result *r)
         isnan(r->read_bytes) || isnan(r->written_bytes))
         return err_set(s.err, ERR_INPUT, "line: measured, but times, counts or the check are missing or contradict it");
     return ERR_OK;
+}
+
+static enum err_code read_work(struct json_scan s, struct wire_work *w)
+{
+    w->refused = w->row_kind = w->ceiling = w->unit = "";
+    w->flops = w->vector_flops = w->read_bytes = w->written_bytes = w->piece_bytes = (double)NAN;
+    struct wire_field fields[] = {{"refused", wire_get_text, &w->refused, false, 0},
+                                  {"row_kind", wire_get_text, &w->row_kind, false, 0},
+                                  {"ceiling", wire_get_text, &w->ceiling, false, 0},
+                                  {"unit", wire_get_text, &w->unit, false, 0},
+                                  {"flops", wire_get_number, &w->flops, false, 0},
+                                  {"vector_flops", wire_get_number, &w->vector_flops, false, 0},
+                                  {"read_bytes", wire_get_number, &w->read_bytes, false, 0},
+                                  {"written_bytes", wire_get_number, &w->written_bytes, false, 0},
+                                  {"piece_bytes", wire_get_number, &w->piece_bytes, false, 0}};
+    return wire_fields(&s, fields, COUNT(fields));
 }
 
 /* -- the device -- */
@@ -359,10 +385,13 @@ enum err_code wire_read_reply(struct arena *a, const char *line, size_t len, str
     } else if (strcmp(is, "result") == 0) {
         r.is = WIRE_IS_RESULT;
         TRY(read_result(again, &r.result));
+    } else if (strcmp(is, "work") == 0) {
+        r.is = WIRE_IS_WORK;
+        TRY(read_work(again, &r.work));
     } else if (strcmp(is, "progress") == 0) {
         r.is = WIRE_IS_PROGRESS;
     } else {
-        return err_set(e, ERR_INPUT, "line: is: found \"%.40s\", wanted device, progress or result", is);
+        return err_set(e, ERR_INPUT, "line: is: found \"%.40s\", wanted device, progress, result or work", is);
     }
     *out = r;
     return ERR_OK;

@@ -88,17 +88,20 @@ static void end(struct out *o) { out_str(o, "}\n"); }
 
 void wire_write_request(struct out *o, const struct wire_request *r)
 {
-    static const char *const ASKS[] = {[WIRE_DESCRIBE] = "describe", [WIRE_MEASURE] = "measure", [WIRE_QUIT] = "quit"};
+    static const char *const ASKS[] = {
+        [WIRE_DESCRIBE] = "describe", [WIRE_MEASURE] = "measure", [WIRE_COUNT] = "count", [WIRE_QUIT] = "quit"};
     begin(o, r->id);
     text(o, "do", ASKS[r->ask]);
     if (r->threads > 1) count(o, "threads", r->threads);
-    if (r->ask == WIRE_MEASURE) {
-        const struct wire_job *j = &r->job;
+    const struct wire_job *j = &r->job;
+    if (r->ask == WIRE_MEASURE || r->ask == WIRE_COUNT) {
         text(o, "kernel", j->kernel);
         text(o, "variant", j->variant);
         text(o, "dtype", j->dtype);
         member(o, "shape");
         wire_write_shape(o, &j->shape);
+    }
+    if (r->ask == WIRE_MEASURE) {
         flag(o, "cold", j->cold);
         flag(o, "keep", j->keep);
         if (j->dram_bytes) flag(o, "dram_bytes", true);
@@ -206,14 +209,31 @@ static void write_result(struct out *o, const struct wire_result *r)
     list(o, "discards_s", r->discards_s, r->discards_n);
 }
 
+static void write_work(struct out *o, const struct wire_work *w)
+{
+    text(o, "refused", w->refused);
+    if (*w->refused) return;
+    text(o, "row_kind", w->row_kind);
+    text(o, "ceiling", w->ceiling);
+    text(o, "unit", w->unit);
+    real(o, "flops", w->flops);
+    real(o, "vector_flops", w->vector_flops);
+    real(o, "read_bytes", w->read_bytes);
+    real(o, "written_bytes", w->written_bytes);
+    real(o, "piece_bytes", w->piece_bytes);
+}
+
 void wire_write_reply(struct out *o, const struct wire_reply *r)
 {
-    static const char *const KINDS[] = {
-        [WIRE_IS_DEVICE] = "device", [WIRE_IS_PROGRESS] = "progress", [WIRE_IS_RESULT] = "result"};
+    static const char *const KINDS[] = {[WIRE_IS_DEVICE] = "device",
+                                        [WIRE_IS_PROGRESS] = "progress",
+                                        [WIRE_IS_RESULT] = "result",
+                                        [WIRE_IS_WORK] = "work"};
     begin(o, r->id);
     text(o, "is", KINDS[r->is]);
     if (r->is == WIRE_IS_PROGRESS) text(o, "phase", r->phase);
     if (r->is == WIRE_IS_DEVICE) write_device(o, &r->device);
     if (r->is == WIRE_IS_RESULT) write_result(o, &r->result);
+    if (r->is == WIRE_IS_WORK) write_work(o, &r->work);
     end(o);
 }

@@ -118,6 +118,42 @@ static void results_read_back(void **state)
     assert_string_equal(back.result.conditions, "{\"power_w\":\"311\",\"throttled_by\":\"power cap\"}");
 }
 
+/* A call whose work is asked for, and what it is; or why there is none. */
+static void work_reads_back(void **state)
+{
+    struct wire_request q = {.id = 31, .ask = WIRE_COUNT, .job = JOB}, asked;
+    struct wire_reply back, r = {.id = 31,
+                                 .is = WIRE_IS_WORK,
+                                 .work = {.refused = "",
+                                          .row_kind = "decode",
+                                          .ceiling = "",
+                                          .unit = "bf16-dot",
+                                          .flops = 1.7e9,
+                                          .vector_flops = 3,
+                                          .read_bytes = 19,
+                                          .written_bytes = 23,
+                                          .piece_bytes = 4096}};
+    size_t n;
+    const char *line = text_of_request(*state, &q, &n);
+    assert_null(strstr(line, "deadline_s"));
+    assert_int_equal(wire_read_request(*state, line, n - 1, &asked, NULL), ERR_OK);
+    assert_int_equal(asked.ask, WIRE_COUNT);
+    assert_string_equal(asked.job.dtype, "bf16");
+    assert_int_equal(asked.job.shape.arg[1].value, 4099);
+    line = text_of_reply(*state, &r, &n);
+    assert_int_equal(wire_read_reply(*state, line, n - 1, &back, NULL), ERR_OK);
+    assert_int_equal(back.is, WIRE_IS_WORK);
+    assert_string_equal(back.work.row_kind, "decode");
+    assert_string_equal(back.work.unit, "bf16-dot");
+    assert_true(back.work.flops == 1.7e9 && back.work.vector_flops == 3 && back.work.read_bytes == 19);
+    assert_true(back.work.written_bytes == 23 && back.work.piece_bytes == 4096);
+    r.work = (struct wire_work){.refused = "no kernel gem"};
+    line = text_of_reply(*state, &r, &n);
+    assert_int_equal(wire_read_reply(*state, line, n - 1, &back, NULL), ERR_OK);
+    assert_string_equal(back.work.refused, "no kernel gem");
+    assert_true(isnan(back.work.flops));
+}
+
 /* Bytes that were counted come without times, and with the check. */
 static void counts_read_back(void **state)
 {
@@ -326,6 +362,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(requests_read_back, begin, end),
         cmocka_unit_test_setup_teardown(counts_read_back, begin, end),
         cmocka_unit_test_setup_teardown(results_read_back, begin, end),
+        cmocka_unit_test_setup_teardown(work_reads_back, begin, end),
         cmocka_unit_test_setup_teardown(devices_read_back, begin, end),
         cmocka_unit_test_setup_teardown(hostile_lines, begin, end),
         cmocka_unit_test_setup_teardown(unchecked_results_are_refused, begin, end),

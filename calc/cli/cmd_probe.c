@@ -74,7 +74,10 @@ static const struct option OPTIONS[] = {
      .help = "of a card: the bytes that its memory read and wrote, by its counters, in a run apart from the timing"},
     {.name = "samples", .kind = OPTION_TEXT, .value = "N", .fallback = "10", .help = "least samples of a result"},
     {.name = "seed", .kind = OPTION_TEXT, .value = "N", .fallback = "7", .help = "of the inputs"},
-    {.name = "worker", .kind = OPTION_TEXT, .value = "FILE", .help = "another program that measures (probe/METHOD.md)"},
+    {.name = "worker",
+     .kind = OPTION_TEXT,
+     .value = "FILE",
+     .help = "another program that measures (probe/METHOD.md); of import: that knows the kernels of the rows"},
     {.name = "store",
      .kind = OPTION_TEXT,
      .value = "FILE|none",
@@ -131,7 +134,7 @@ static const struct {
     {"history", probe_history, 0, 0, "device,kernel,store,last,outcome,kind," TABLE_OPTIONS},
     {"show", probe_show, 1, 1, "store,each," TABLE_OPTIONS},
     {"export", probe_export, 0, 0, "device,kernel,store,last,outcome,kind," TABLE_OPTIONS},
-    {"import", probe_import, 1, 1000, "device,store,output"},
+    {"import", probe_import, 1, 1000, "device,store,worker,output"},
 };
 
 /* Every option that is given says something to the verb. */

@@ -65,8 +65,8 @@ struct option_values {
     size_t operands_n;
 };
 
-/* option_parse -- read argv[1..]. "--name value", "--name=value", "-x value", "-xvalue", "--" ends options; of a
- * command with formulas "-2*B" is an operand. A
+/* option_parse -- read argv[1..]. "--name value", "--name=value", "-x value", "-xvalue", "--" ends options; --gpu and
+ * --device are one; of a command with formulas "-2*B" is an operand. A
  * --scenario FILE is a JSON object of long names (or a record that ridge wrote, whose "scenario" is taken); the command
  * line wins over it. Errors: ERR_USAGE unknown option (nearest offered), missing or unwanted value; those of the
  * scenario file; those of out_check_path, of files that are to be written. */

@@ -144,6 +144,9 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
 
 /* plan_layout_words -- "TP4 PP2 x3"; NULL: no memory. plan_money -- "$54.00", "no known price". */
 const char *plan_layout_words(struct arena *a, const struct layout *l);
+/* plan_layout_legend -- what TP, PP and their like are, "layouts: ..." without a stop: attention groups and parts of
+ * experts where there are experts, shared contexts where they are asked for. */
+const char *plan_layout_legend(bool experts, bool contexts);
 const char *plan_money(char out[UNITS_TEXT_MAX], double usd);
 
 /* plan_part -- "p95" of a promise. plan_reason -- why a plan fails, with its number; NULL: it does not. plan_breaks,

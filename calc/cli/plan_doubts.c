@@ -178,6 +178,14 @@ static void say_paper(struct out *o, const char *prefix, const struct plan_case 
         plan_say(o, prefix, "note: on paper, not simulated: %s", then);
         return;
     }
+    const struct planner_plan *best = &c->result.best[0];
+    const struct planner_margin m = planner_margin_of(q, best);
+    if (q->server && !q->server->mixed && best->layout.replicas > 1 && m.tpot > 1)
+        plan_say(
+            o, prefix,
+            "note: prompts first, on copies behind a router: on paper TPOT is up to %.0f %% and TTFT up to %.0f %% "
+            "too long, most where answers are short",
+            100 * (m.tpot - 1), 100 * (m.ttft - 1));
     const double ttft = below(x->ttft_s, &q->ttft), tpot = below(x->tpot_s, &q->tpot);
     const bool first = ttft < tpot;
     const double least = first ? ttft : tpot;

@@ -115,6 +115,18 @@ const char *plan_layout_words(struct arena *a, const struct layout *l)
     return arena_printf(a, "TP%lld%s%s%s%s%s", (long long)l->tp, dcp, pp, dp, ep, x);
 }
 
+#define LEGEND(contexts, experts)                                                                                      \
+    "layouts: TP ranks split every layer" contexts ", PP stages hold whole layers" experts ", x copies"
+#define LEGEND_CONTEXTS ", DCP of them share a sequence's cache"
+#define LEGEND_EXPERTS ", DP attention groups have sequences of their own, experts are dealt in EP parts"
+
+const char *plan_layout_legend(bool experts, bool contexts)
+{
+    static const char *const TEXT[2][2] = {{LEGEND("", ""), LEGEND("", LEGEND_EXPERTS)},
+                                           {LEGEND(LEGEND_CONTEXTS, ""), LEGEND(LEGEND_CONTEXTS, LEGEND_EXPERTS)}};
+    return TEXT[contexts][experts];
+}
+
 const char *plan_part(const struct planner_promise *p)
 {
     return p->frac >= .99 ? "p99" : p->frac >= .95 ? "p95" : p->frac >= .9 ? "p90" : "p50";
@@ -381,6 +393,7 @@ static enum err_code write_heading(struct arena *arena, struct out *o, const str
         (void)snprintf(devices + at, sizeof devices - at, "%s%s", d ? ", " : "", c->device[d].hw->key);
     }
     put_line(o, "%zu candidate%s on %s", c->result.candidates, c->result.candidates == 1 ? "" : "s", devices);
+    put_line(o, "%s", plan_layout_legend(layout_routed(c->format[0].model) != NULL, option_given(c->options, "dcp")));
     return ERR_OK;
 }
 
@@ -643,7 +656,8 @@ enum err_code plan_write(struct arena *a, const struct plan_case *c, enum table_
     if (n > 0 && q->aim != PLANNER_JOB) {
         rows[0].breaks = plan_breaks(c->headroom.breaks);
         rows[0].breaks_per_s = c->headroom.rate_per_s;
-        rows[0].breaks_within_frac = c->headroom.simulations > 0 && !isinf(c->headroom.within_frac) ? known_within(c) : (double)NAN;
+        rows[0].breaks_within_frac =
+            c->headroom.simulations > 0 && !isinf(c->headroom.within_frac) ? known_within(c) : (double)NAN;
     }
     if (n > 0 && c->verified.n > 0 && c->periods > 0) rows[0].simulated_periods = c->periods;
     for (size_t i = 0; !text && n == 0 && i < c->confirmed.near_n; i++) {

@@ -12,6 +12,11 @@
 #define PROBE_CELLS_IDENTITY "identity" /* of a ceiling: machine and software, JSON */
 #define PROBE_CELLS_STARTED "started"   /* of a ceiling: the run that measured its set */
 
+/* How many kinds of rows (measured in the store that wrote the file, imported there, ...) count before a row where they
+ * are of one call, or before a ceiling: of any row, empty: none. */
+#define PROBE_CELLS_PRECEDENCE "precedence"
+enum { PROBE_CELLS_PRECEDENCE_MAX = 1000000 };
+
 struct probe_cell {
     const char *column;
     size_t offset; /* in struct result: of a text, or of a double */

@@ -1,317 +1,24 @@
 /* probe_import -- `ridge probe import`: rows that others measured, into the store. */
+#include "calc/cli/probe_import.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "calc/base/text.h"
-#include "calc/base/units.h"
 #include "calc/cli/commands.h"
-#include "calc/cli/probe_cells.h"
 #include "calc/cli/probe_known.h"
 #include "calc/cli/probe_verbs.h"
+#include "calc/cli/probe_work.h"
 #include "calc/cli/this_cpu.h"
-#include "calc/fit/rows_cells.h"
 #include "calc/fit/rows_formats.h"
-
-/* A file's columns that are a result's own, and where they stand; -1 nowhere. */
-struct columns {
-    const char *names[ROWS_CELLS_COLUMNS_MAX];
-    size_t n;
-    int device, made, dtype, times, discards, dram_read, dram_write, kind, probed;
-};
-
-static int column_of(const struct columns *c, const char *name)
-{
-    for (size_t i = 0; i < c->n; i++)
-        if (strcmp(c->names[i], name) == 0) return (int)i;
-    return -1;
-}
-
-static void read_header(const struct rows_cells *c, struct columns *out)
-{
-    out->n = c->n;
-    for (size_t i = 0; i < c->n; i++) out->names[i] = c->cell[i];
-    out->device = column_of(out, "device");
-    out->made = column_of(out, "made");
-    out->dtype = column_of(out, "dtype");
-    out->times = column_of(out, "times_s");
-    out->discards = column_of(out, "discards_s");
-    out->dram_read = column_of(out, "dram_read_bytes");
-    out->dram_write = column_of(out, "dram_write_bytes");
-    out->kind = column_of(out, ROWS_KIND_COLUMN);
-    out->probed = column_of(out, PROBE_CELLS_KERNEL);
-}
-
-static const char *cell_at(const struct rows_cells *c, int at) { return at < 0 ? "" : c->cell[at]; }
-
-static enum err_code bad_cell(const struct rows_cells *c, const char *column, const char *wanted, struct err *e)
-{
-    return err_set(e, ERR_INPUT, "%s: line %zu: %s: wanted %s", c->name, c->row_line, column, wanted);
-}
-
-#define NAME_WANTED "a name of one line, at most 200 bytes"
-#define TIME_WANTED "a time of day in UTC, 2026-11-30T00:10:39Z"
-
-/* -- samples -- */
-
-/* "1.25e-05 1.3e-05": seconds of samples. */
-static enum err_code read_times(struct arena *a, const struct rows_cells *c, const char *column, const char *text,
-                                double **out, size_t *n, struct err *e)
-{
-    char *end;
-    *n = 0;
-    *out = arena_array(a, strlen(text) / 2 + 1, sizeof **out);
-    if (!*out) return err_nomem(e);
-    for (const char *at = text; *at; at = end + strspn(end, " ")) {
-        const double v = strtod(at, &end);
-        if (end == at || (*end && *end != ' ') || !(v > 0) || !isfinite(v) || *n == SAMPLE_MAX)
-            return bad_cell(c, column, "seconds of samples, 4096 at most, with blanks between them", e);
-        (*out)[(*n)++] = v;
-    }
-    return ERR_OK;
-}
-
-/* The samples of a row, of which its time is the median. */
-static enum err_code import_samples(struct arena *a, const struct rows_cells *c, const struct columns *h,
-                                    struct result *r, struct err *e)
-{
-    const double time_s = r->summary.median_s;
-    TRY(read_times(a, c, "times_s", cell_at(c, h->times), &r->times_s, &r->times_n, e));
-    TRY(read_times(a, c, "discards_s", cell_at(c, h->discards), &r->discards_s, &r->discards_n, e));
-    if (!r->times_n) return ERR_OK;
-    double *room = arena_array(a, r->times_n, sizeof *room);
-    if (!room) return err_nomem(e);
-    r->summary = sample_summarise(r->times_s, r->times_n, room);
-    if (fabs(r->summary.median_s - time_s) > 1e-9 * time_s) /* not a unit */
-        return bad_cell(c, "times_s", "samples whose median is the row's time", e);
-    return ERR_OK;
-}
-
-/* The number of two digits at text, or -1 where it is none in lo..hi. */
-static int two_digits(const char *text, int lo, int hi)
-{
-    const int v = 10 * (text[0] - '0') + text[1] - '0';
-    return v >= lo && v <= hi ? v : -1;
-}
-
-static int month_days(int year, int month)
-{
-    static const int DAYS[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    const bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-    return DAYS[month - 1] + (month == 2 && leap);
-}
-
-/* "2026-11-30T00:10:39Z": UTC, as the store has it, but also a day or a month alone: one that a calendar has. */
-static bool is_time(const char *text)
-{
-    static const char FORM[] = "dddd-dd-ddTdd:dd:ddZ";
-    size_t i = 0;
-    for (; text[i] && i < sizeof FORM - 1; i++)
-        if (FORM[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != FORM[i]) return false;
-    if (text[i] || (i != sizeof FORM - 1 && i != strlen("2026-11-30") && i != strlen("2026-11"))) return false;
-    const int month = two_digits(text + 5, 1, 12);
-    const int year = 100 * two_digits(text, 0, 99) + two_digits(text + 2, 0, 99);
-    if (month < 0) return false;
-    if (i > strlen("2026-11") && two_digits(text + 8, 1, month_days(year, month)) < 0) return false;
-    return i < sizeof FORM - 1 || (two_digits(text + 11, 0, 23) >= 0 && two_digits(text + 14, 0, 59) >= 0 &&
-                                   two_digits(text + 17, 0, 60) >= 0); /* 60: a leap second */
-}
-
-/* A name that tables and messages can show: of a line, and not long. */
-static bool is_name(const char *text)
-{
-    enum { NAME_MAX_BYTES = 200 };
-    char clean[NAME_MAX_BYTES + 4];
-    const size_t len = strlen(text);
-    return len <= NAME_MAX_BYTES && strcmp(text_clean(clean, sizeof clean, text, len), text) == 0;
-}
 
 static enum err_code check_device(const char *device, struct err *e)
 {
-    return is_name(device) ? ERR_OK : err_set(e, ERR_USAGE, "--device: wanted " NAME_WANTED);
-}
-
-/* -- a row -- */
-
-/* Columns that are members of a result, or follow from its samples where it has some. */
-static bool is_member(const char *name, const struct result *r)
-{
-    static const char *const MEMBERS[] = {
-        "time_s",  "latency_us", "dtype",           "device",           "made",
-        "times_s", "discards_s", "dram_read_bytes", "dram_write_bytes", ROWS_KIND_COLUMN};
-    static const char *const SUMMED[] = {"spread_frac", "samples"};
-    for (size_t i = 0; i < sizeof MEMBERS / sizeof MEMBERS[0]; i++)
-        if (strcmp(MEMBERS[i], name) == 0) return true;
-    for (size_t i = 0; i < sizeof SUMMED / sizeof SUMMED[0]; i++)
-        if (strcmp(SUMMED[i], name) == 0) return r->times_n > 0;
-    return false;
-}
-
-/* What a probe knew of the row. */
-static enum err_code import_probed(struct arena *a, const struct rows_cells *c, const struct columns *h,
-                                   struct result *r, struct err *e)
-{
-    const bool ceiling = strcmp(cell_at(c, h->kind), ROWS_KIND_CEILING) == 0;
-    for (size_t i = 0; i < c->n; i++) {
-        const bool own = !ceiling && (strcmp(h->names[i], PROBE_CELLS_IDENTITY) == 0 ||
-                                      strcmp(h->names[i], PROBE_CELLS_STARTED) == 0);
-        struct result unkept = *r; /* those are a ceiling's, and are checked alone */
-        if (probe_cells_read(a, h->names[i], c->cell[i], own ? &unkept : r, e) == ERR_OK) {
-            if (*unkept.origin.started && own && !is_time(unkept.origin.started))
-                return bad_cell(c, PROBE_CELLS_STARTED, TIME_WANTED, e);
-            continue;
-        }
-        if (e && e->code == ERR_INPUT) return err_prepend(e, "%s: line %zu: %s: ", c->name, c->row_line, h->names[i]);
-        return e ? e->code : ERR_INPUT;
-    }
-    if (!wire_list_has("fp32,bf16-dot,int8-dot,tensor,tensor-fp8,tensor-int8", r->unit)) /* kernel.h */
-        return bad_cell(c, "unit", "whose peak counts, of a row of a probe", e);
-    if (!is_name(r->kernel)) return bad_cell(c, PROBE_CELLS_KERNEL, "the name of a kernel", e);
-    if (*r->origin.started && !is_time(r->origin.started)) return bad_cell(c, PROBE_CELLS_STARTED, TIME_WANTED, e);
-    if (result_check_rates(r, e) == ERR_OK) return ERR_OK;
-    return e ? err_prepend(e, "%s: line %zu: ", c->name, c->row_line) : ERR_INPUT;
-}
-
-/* A number of a row whose shape is known says the same, or is implied. */
-static bool agrees(const struct result *r, const struct rows_number *w, double v)
-{
-    int64_t have;
-    if (wire_shape_get(&r->shape, w->column, &have) || (w->own && wire_shape_get(&r->shape, w->own, &have)))
-        return v == (double)have;
-    return w->absent != ROWS_ONE || v == 1;
-}
-
-/* Whole numbers of the row's kind are the shape, further cells stay as they are. Of a ceiling f is NULL. */
-static enum err_code import_cells(struct arena *a, const struct rows_cells *c, const struct columns *h,
-                                  const struct rows_format *f, struct result *r, struct err *e)
-{
-    struct out *cells;
-    bool any = false;
-    const bool probed = *cell_at(c, h->probed) != '\0';
-    const size_t numbers_n = f ? f->numbers_n : 0;
-    TRY(out_memory(a, &cells, e));
-    out_char(cells, '{');
-    for (size_t i = 0; i < c->n; i++) {
-        size_t j = 0;
-        while (j < numbers_n && !rows_number_is(&f->numbers[j], h->names[i])) j++;
-        if (!*c->cell[i] || is_member(h->names[i], r) || (probed && probe_cells_has(h->names[i]))) continue;
-        const double v = j < numbers_n ? strtod(c->cell[i], NULL) : (double)NAN;
-        if (probed && j < numbers_n && !agrees(r, &f->numbers[j], v))
-            return bad_cell(c, h->names[i], "the size that " PROBE_CELLS_SHAPE " says", e);
-        if (probed && j < numbers_n) continue;
-        if (v == floor(v) && r->shape.n < WIRE_ARGS_MAX) {
-            r->shape.arg[r->shape.n].name = h->names[i];
-            r->shape.arg[r->shape.n++].value = (int64_t)v;
-            continue;
-        }
-        if (j < numbers_n && !f->numbers[j].mean) return bad_cell(c, h->names[i], "a whole number", e);
-        if (any) out_char(cells, ',');
-        any = true;
-        wire_write_text(cells, h->names[i]);
-        out_char(cells, ':');
-        wire_write_text(cells, c->cell[i]);
-    }
-    out_char(cells, '}');
-    r->cells = out_text(cells, NULL);
-    return r->cells ? ERR_OK : err_nomem(e);
-}
-
-static enum err_code read_bytes(const struct rows_cells *c, const char *name, int at, double *out, struct err *e)
-{
-    char *end;
-    const char *text = cell_at(c, at);
-    if (!*text) return ERR_OK;
-    *out = strtod(text, &end);
-    return !*end && *out >= 0 && isfinite(*out) ? ERR_OK : bad_cell(c, name, "bytes", e);
-}
-
-/* What a row says of its samples and its state, where it says it. */
-static enum err_code check_said(const struct rows_cells *c, const struct columns *h, struct err *e)
-{
-    for (size_t i = 0; i < c->n; i++) {
-        char *end;
-        const char *text = c->cell[i];
-        const bool samples = strcmp(h->names[i], "samples") == 0, spread = strcmp(h->names[i], "spread_frac") == 0;
-        if (*text && strcmp(h->names[i], "state") == 0 && strcmp(text, "cold") != 0 && strcmp(text, "hot") != 0)
-            return bad_cell(c, "state", "cold or hot", e);
-        if (!*text || (!samples && !spread)) continue;
-        const double v = strtod(text, &end);
-        if (*end || !isfinite(v) || v < 0) return bad_cell(c, h->names[i], "zero or more", e);
-        if (samples && (v < 1 || v != floor(v))) return bad_cell(c, "samples", "how many there were", e);
-    }
-    return ERR_OK;
-}
-
-/* Two columns for the time of a row say the same, as far as they are rounded. */
-static enum err_code check_times(const struct rows_cells *c, const struct columns *h, struct err *e)
-{
-    const char *seconds = cell_at(c, column_of(h, "time_s")), *micros = cell_at(c, column_of(h, "latency_us"));
-    if (!*seconds || !*micros) return ERR_OK;
-    const double s = strtod(seconds, NULL);
-    double other_s;
-    char text[80];
-    (void)snprintf(text, sizeof text, "%.70s us", micros);
-    if (units_parse_time(text, &other_s, NULL) == ERR_OK && fabs(s - other_s) <= 1e-2 * s) return ERR_OK;
-    return bad_cell(c, "latency_us", "the same time as in the row's time_s", e);
-}
-
-/* One checked row of the file as a result. */
-static enum err_code import_row(struct arena *a, const struct rows_cells *c, const struct columns *h,
-                                const struct row *row, struct result *r, struct err *e)
-{
-    r->row_kind = r->kernel = kernel_kind_name(row->kernel.kind);
-    r->dtype = *cell_at(c, h->dtype) ? c->cell[h->dtype] : row->dtype;
-    r->variant = *row->kernel_name ? row->kernel_name : row->framework;
-    r->cold = row->kernel.cold;
-    r->summary.median_s = row->time_s;
-    if (*cell_at(c, h->made)) r->made = c->cell[h->made];
-    if (!is_time(r->made)) return bad_cell(c, "made", TIME_WANTED, e);
-    if (!*r->origin.device) r->origin.device = cell_at(c, h->device);
-    if (!*r->origin.device)
-        return err_set(e, ERR_USAGE,
-                       "%s: line %zu: no device: --device NAME says what rows were measured on that do not say it",
-                       c->name, c->row_line);
-    if (!is_name(cell_at(c, h->device))) return bad_cell(c, "device", NAME_WANTED, e);
-    TRY(check_said(c, h, e));
-    TRY(check_times(c, h, e));
-    TRY(read_bytes(c, "dram_read_bytes", h->dram_read, &r->dram_read_bytes, e));
-    TRY(read_bytes(c, "dram_write_bytes", h->dram_write, &r->dram_write_bytes, e));
-    TRY(import_samples(a, c, h, r, e));
-    const char *samples = cell_at(c, column_of(h, "samples"));
-    if (*samples && r->times_n && strtod(samples, NULL) != (double)r->times_n)
-        return bad_cell(c, "samples", "how many times_s has", e);
-    if (*cell_at(c, h->probed)) TRY(import_probed(a, c, h, r, e));
-    return import_cells(a, c, h, row->format, r, e);
-}
-
-/* A ceiling of the machine that rows were measured on. */
-static enum err_code import_ceiling(struct arena *a, const struct rows_cells *c, const struct columns *h,
-                                    struct result *r, struct err *e)
-{
-    char *end;
-    const char *time = cell_at(c, column_of(h, "time_s")), *state = cell_at(c, column_of(h, "state"));
-    r->row_kind = "";
-    r->dtype = cell_at(c, h->dtype);
-    r->variant = cell_at(c, column_of(h, "kernel"));
-    r->cold = strcmp(state, "cold") == 0;
-    r->summary.median_s = strtod(time, &end);
-    if (!*time || *end || !(r->summary.median_s > 0) || !isfinite(r->summary.median_s))
-        return bad_cell(c, "time_s", "seconds", e);
-    r->made = cell_at(c, h->made);
-    if (!is_time(r->made)) return bad_cell(c, "made", TIME_WANTED, e);
-    if (!*r->origin.device) r->origin.device = cell_at(c, h->device);
-    if (!*r->origin.device) return bad_cell(c, "device", "what the ceiling is of", e);
-    if (!is_name(cell_at(c, h->device))) return bad_cell(c, "device", NAME_WANTED, e);
-    if (!*cell_at(c, h->probed)) return bad_cell(c, PROBE_CELLS_KERNEL, "what measured the ceiling", e);
-    TRY(check_said(c, h, e));
-    TRY(import_probed(a, c, h, r, e));
-    if (!wire_list_has("compute,read,bandwidth,gather,launch", r->ceiling) || strchr(r->ceiling, ','))
-        return bad_cell(c, "ceiling", "compute, read, bandwidth, gather or launch", e);
-    return import_cells(a, c, h, NULL, r, e);
+    return import_is_name(device) ? ERR_OK : err_set(e, ERR_USAGE, "--device: wanted " NAME_WANTED);
 }
 
 /* -- files -- */
@@ -323,22 +30,23 @@ struct imported {
     const char *device;              /* that of --device, clean */
 };
 
-/* Results of one file, as they are read. */
+/* Results of all files, as they are read: they go into the store together, or none does. */
 struct reading {
     const struct result *like;
     struct probe_known known;
+    struct account *account;
     struct result *v;
-    size_t n, room, rows_n; /* rows_n: rows with a number that were met */
+    size_t n, room;
 };
 
-static enum err_code take_row(struct arena *a, const struct rows_cells *c, const struct columns *h,
+static enum err_code take_row(struct arena *a, const struct rows_cells *c, const struct import_columns *h,
                               const struct row *row, struct reading *in, struct imported *sum, struct err *e)
 {
     struct result *r = &in->v[in->n];
     *r = *in->like;
-    TRY(row ? import_row(a, c, h, row, r, e) : import_ceiling(a, c, h, r, e));
-    const char *says = cell_at(c, h->device);
-    const bool again = probe_known_has(a, &in->known, r, *cell_at(c, h->made) != '\0');
+    TRY(row ? import_row(a, c, h, row, in->account, r, e) : import_ceiling(a, c, h, in->account, r, e));
+    const char *says = import_cell(c, h->device);
+    const bool again = probe_known_has(a, &in->known, r, *import_cell(c, h->made) != '\0');
     if (row) {
         sum->renamed += *says && strcmp(says, r->origin.device) != 0;
         sum->again += again;
@@ -368,34 +76,42 @@ static enum err_code count_rows(struct arena *a, const char *path, size_t *n, st
     return *n ? ERR_OK : err_set(e, ERR_INPUT, "%s: a header, and no rows behind it", c->name);
 }
 
-static enum err_code import_file(struct arena *a, const char *path, const struct result *like, struct store *s,
-                                 struct imported *sum, struct err *e)
+static enum err_code make_room(struct arena *a, struct reading *in, size_t n, struct err *e)
+{
+    struct result *v = arena_array(a, in->n + n + 1, sizeof *v);
+    if (!v) return err_nomem(e);
+    if (in->n) memcpy(v, in->v, in->n * sizeof *v);
+    in->v = v;
+    return ERR_OK;
+}
+
+static enum err_code read_file(struct arena *a, const char *path, struct reading *in, struct imported *sum,
+                               struct err *e)
 {
     static const struct rows_filter ALL = {.hw = NULL};
     struct rows rows = {.n = 0};
     struct rows_cells *c = arena_alloc(a, sizeof *c);
-    struct columns *h = arena_alloc(a, sizeof *h);
-    struct reading in = {.like = like};
+    struct import_columns *h = arena_alloc(a, sizeof *h);
+    const size_t first = in->n;
+    size_t all, met = 0;
     bool more;
     if (!c || !h) return err_nomem(e);
-    TRY(count_rows(a, path, &in.room, e));
+    TRY(count_rows(a, path, &all, e));
     TRY(rows_read_file(a, path, &ALL, &rows, e)); /* all checks; it keeps every row that has a number */
-    TRY(probe_known_read(a, s, &in.known, e));
     TRY(rows_cells_open(a, path, c, e));
     TRY(rows_cells_next(c, &more, e));
-    read_header(c, h);
-    in.v = arena_array(a, in.room + 1, sizeof *in.v);
-    if (!in.v) return err_nomem(e);
+    import_read_header(c, h);
+    TRY(make_room(a, in, all, e));
     TRY(rows_cells_next(c, &more, e));
     while (more) {
-        const bool row = in.rows_n < rows.n && c->row_line == rows.v[in.rows_n].line;
-        if (row || strcmp(cell_at(c, h->kind), ROWS_KIND_CEILING) == 0)
-            TRY(take_row(a, c, h, row ? &rows.v[in.rows_n] : NULL, &in, sum, e));
-        in.rows_n += row;
+        const bool row = met < rows.n && c->row_line == rows.v[met].line;
+        if (row || strcmp(import_cell(c, h->kind), ROWS_KIND_CEILING) == 0)
+            TRY(take_row(a, c, h, row ? &rows.v[met] : NULL, in, sum, e));
+        met += row;
         TRY(rows_cells_next(c, &more, e));
     }
     sum->numberless += rows.lines_n - rows.n;
-    return store_add_all(s, in.v, in.n, e);
+    return probe_known_add(a, &in->known, in->v + first, in->n - first, e);
 }
 
 /* The standard input, which may be a pipe, as a file that can be read more than once. */
@@ -438,7 +154,7 @@ enum err_code probe_import(struct arena *a, const struct option_values *v, const
 {
     struct store *s;
     struct imported sum = {.added = 0};
-    const char *now, *device;
+    const char *now, *device, *worker = option_get(v, "worker");
     const double nan = (double)NAN;
     const struct result_ceilings none = {nan, nan, nan, nan};
     TRY(probe_device_name(a, v, &device, e));
@@ -448,6 +164,7 @@ enum err_code probe_import(struct arena *a, const struct option_values *v, const
                        "measured, h100-sxm, ...",
                        device);
     TRY(check_device(device, e));
+    if (!worker) TRY(work_find_worker(a, "cpu", &worker, e));
     char clean[256];
     sum.device = text_clean(clean, sizeof clean, device, strlen(device));
     TRY(run_now(a, &now, e));
@@ -476,6 +193,10 @@ enum err_code probe_import(struct arena *a, const struct option_values *v, const
     TRY(probe_store_open(a, v, true, &s, e));
     for (size_t i = 0; i < v->operands_n; i++)
         if (strcmp(v->operands[i], "-") == 0) TRY(keep_input(e));
-    for (size_t i = 0; i < v->operands_n; i++) TRY(import_file(a, v->operands[i], &like, s, &sum, e));
+    struct reading in = {.like = &like};
+    TRY(probe_known_read(a, s, &in.known, e));
+    TRY(account_open(a, worker, &in.account, e));
+    for (size_t i = 0; i < v->operands_n; i++) TRY(read_file(a, v->operands[i], &in, &sum, e));
+    TRY(store_add_all(s, in.v, in.n, e));
     return say(a, v, &sum, e);
 }

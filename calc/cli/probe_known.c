@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "calc/base/json.h"
+#include "calc/cli/probe_cells.h"
 
 static int by_time(const void *x, const void *y)
 {
@@ -12,18 +13,21 @@ static int by_time(const void *x, const void *y)
     return (a > b) - (a < b);
 }
 
-/* The same cells, in whatever order their files have them. */
+/* The same cells, in whatever order their files have them, but for what counts before them there. */
 static bool same_cells(struct arena *a, const char *x, const char *y)
 {
     struct json in_x, in_y, v, w;
     const char *key, *text, *other;
     if (strcmp(x, y) == 0) return true;
     if (json_parse(a, "cells", x, strlen(x), &in_x, NULL) != ERR_OK ||
-        json_parse(a, "cells", y, strlen(y), &in_y, NULL) != ERR_OK || json_len(&in_x) != json_len(&in_y))
+        json_parse(a, "cells", y, strlen(y), &in_y, NULL) != ERR_OK ||
+        json_len(&in_x) - json_has(&in_x, PROBE_CELLS_PRECEDENCE) !=
+            json_len(&in_y) - json_has(&in_y, PROBE_CELLS_PRECEDENCE))
         return false;
     for (size_t i = 0; json_at(&in_x, i, &key, &v); i++)
-        if (!json_has(&in_y, key) || json_str(&v, &text, NULL) != ERR_OK || !json_get(&in_y, key, &w) ||
-            json_str(&w, &other, NULL) != ERR_OK || strcmp(text, other) != 0)
+        if (strcmp(key, PROBE_CELLS_PRECEDENCE) != 0 &&
+            (!json_has(&in_y, key) || json_str(&v, &text, NULL) != ERR_OK || !json_get(&in_y, key, &w) ||
+             json_str(&w, &other, NULL) != ERR_OK || strcmp(text, other) != 0))
             return false;
     return true;
 }
@@ -45,10 +49,21 @@ enum err_code probe_known_read(struct arena *a, struct store *s, struct probe_kn
     const struct store_filter f = {.outcome = result_outcome_name(RESULT_IMPORTED)};
     struct result *r;
     TRY(store_read(a, s, &f, &r, &out->n, e));
-    out->v = arena_array(a, out->n + 1, sizeof *out->v);
-    if (!out->v) return err_nomem(e);
-    for (size_t i = 0; i < out->n; i++) out->v[i] = &r[i];
-    qsort(out->v, out->n, sizeof *out->v, by_time);
+    const size_t n = out->n;
+    *out = (struct probe_known){.n = 0};
+    return probe_known_add(a, out, r, n, e);
+}
+
+enum err_code probe_known_add(struct arena *a, struct probe_known *known, const struct result *r, size_t n,
+                              struct err *e)
+{
+    const struct result **all = arena_array(a, known->n + n + 1, sizeof *all);
+    if (!all) return err_nomem(e);
+    if (known->n) memcpy(all, known->v, known->n * sizeof *all);
+    for (size_t i = 0; i < n; i++) all[known->n + i] = &r[i];
+    known->v = all;
+    known->n += n;
+    qsort(known->v, known->n, sizeof *known->v, by_time);
     return ERR_OK;
 }
 

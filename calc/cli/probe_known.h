@@ -13,6 +13,10 @@ struct probe_known {
 /* probe_known_read -- those of a store. Errors: as store_read. */
 enum err_code probe_known_read(struct arena *a, struct store *s, struct probe_known *out, struct err *e);
 
+/* probe_known_add -- n more of them, which stay where they are. Errors: ERR_NOMEM. */
+enum err_code probe_known_add(struct arena *a, struct probe_known *known, const struct result *r, size_t n,
+                              struct err *e);
+
 /* probe_known_has -- whether one of them is this row: its kind, format, device, shape and cells; dated: and made then.
  */
 bool probe_known_has(struct arena *a, const struct probe_known *known, const struct result *r, bool dated);

@@ -151,6 +151,8 @@ enum err_code report_answer(struct report *r, struct err *e)
                            copies == 1 ? "y" : "ies", (long long)(x->gpus / copies), x->gpus == copies ? "" : "s",
                            f->weights ? f->weights : "as stored", f->kv ? f->kv : "as stored", (long long)x->seqs,
                            (long long)x->step_tokens));
+    const char *legend = plan_layout_legend(layout_routed(f->model) != NULL, x->layout.dcp > 1);
+    paragraph(r->o, "soft", arena_printf(r->arena, "L%s.", legend + 1));
     answer_money(r);
     answer_headroom(r);
     answer_simulation(r);

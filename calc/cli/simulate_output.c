@@ -629,12 +629,12 @@ enum err_code simulate_plot(struct arena *a, const struct simulate_case *c, enum
     if (!subtitle) return err_nomem(e);
     if (which == SIMULATE_REQUESTS) return plot_parts(a, c, subtitle, output, e);
     if (c->steps_n == 0) return err_set(e, ERR_NO, "no step was made: nothing to draw");
-    simulate_bins_of(c->steps, c->steps_n, c->result.span_s, (double)c->setup.blocks * (double)c->setup.replicas, b);
+    simulate_bins_of(c->steps, c->steps_n, &c->result, (double)c->setup.blocks * (double)c->setup.replicas, b);
     TRY(out_memory(a, &csv, e));
-    out_str(csv, "time_s,batch,queue,blocks_percent\n");
+    out_str(csv, "time_s,batch,wait_s,blocks_percent\n");
     for (size_t i = 0; i < SIMULATE_BINS; i++)
-        out_printf(csv, "%.9g,%.9g,%.9g,%.9g\n", b->time_s[i], b->batch[i], b->queue[i], b->blocks_percent[i]);
-    const char *title = arena_printf(a, "%s: batch, queue and cache over time", c->of.model.name);
+        out_printf(csv, "%.9g,%.9g,%.9g,%.9g\n", b->time_s[i], b->batch[i], b->wait_s[i], b->blocks_percent[i]);
+    const char *title = arena_printf(a, "%s: batch, wait and cache over time", c->of.model.name);
     const struct plot_request r = {
         .kind = "timeline", .csv = out_text(csv, NULL), .title = title, .subtitle = subtitle, .output = output};
     if (!r.csv || !title) return err_nomem(e);

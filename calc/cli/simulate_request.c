@@ -58,8 +58,13 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
         return err_set(e, ERR_USAGE, "simulate: '%.60s' belongs to no option (the model goes after -m)",
                        v->operands[0]);
     if (!option_get(v, "model")) return err_set(e, ERR_USAGE, "simulate: which model? -m NAME (ridge list models)");
-    if (!option_get(v, "gpu")) return err_set(e, ERR_USAGE, "simulate: which GPUs? -g NAME[:N] (ridge list hardware)");
     TRY(scope_settings(a, option_get(v, "set"), &q->set, &q->set_n, e));
+    if (!option_get(v, "gpu")) { /* which are not asked for where no GPU would do */
+        struct model m;
+        TRY(model_load(a, option_get(v, "model"), q->set, q->set_n, &m, e));
+        TRY(model_refuse_encoder(&m, "requests to one are not simulated", e));
+        return err_set(e, ERR_USAGE, "simulate: which GPUs? -g NAME[:N] (ridge list hardware)");
+    }
     TRY(option_count(v, "tp", 1, 1 << 12, &q->layout.layout.tp, e));
     TRY(option_count(v, "pp", 1, 1 << 12, &q->layout.layout.pp, e));
     TRY(option_count(v, "ep", 1, 1 << 12, &q->layout.layout.ep, e));
@@ -339,6 +344,11 @@ static enum err_code open_planned(struct arena *a, struct simulate_case *c, stru
                                 .utilization_frac = (double)NAN};
     struct planner_plan plan = {.layout = of->layout, .gamma = d->draft ? gamma : 0};
     struct planner_times t;
+    if (d->draft && layout_whole(&of->layout).pp > 1)
+        return err_set(
+            e, ERR_USAGE,
+            "no engine that is released drafts beside stages, but for an experiment of SGLang's, so there are "
+            "no times of a server (--server none: floors)");
     TRY(planner_traffic_of(a, &c->work, 1, &q.traffic, e));
     TRY(batch_of(c, &q.traffic, &plan.batch_most, e));
     TRY(planner_times_of(a, &q, &plan, &t, e));

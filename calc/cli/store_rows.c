@@ -9,6 +9,8 @@
 #include "calc/base/hash.h"
 #include "calc/base/json.h"
 #include "calc/base/text.h"
+#include "calc/base/units.h"
+#include "calc/cli/probe_cells.h"
 #include "calc/cli/probed_rows.h"
 #include "calc/fit/rows_formats.h"
 #include "calc/fit/shapes.h"
@@ -56,13 +58,27 @@ static bool take_cells(struct arena *a, const struct result *r, const struct row
     return true;
 }
 
-const char *store_state(struct arena *a, const struct result *r)
+/* A cell of an imported row, "" none. */
+static const char *cell_of(struct arena *a, const struct result *r, const char *column)
 {
     struct json j, v;
     const char *text;
-    if (r->outcome != RESULT_IMPORTED) return r->cold ? "cold" : "hot";
     if (!r->cells || !*r->cells || json_parse(a, "cells", r->cells, strlen(r->cells), &j, NULL) != ERR_OK) return "";
-    return json_get(&j, "state", &v) && json_str(&v, &text, NULL) == ERR_OK ? text : "";
+    return json_get(&j, column, &v) && json_str(&v, &text, NULL) == ERR_OK ? text : "";
+}
+
+const char *store_state(struct arena *a, const struct result *r)
+{
+    return r->outcome == RESULT_IMPORTED ? cell_of(a, r, "state") : r->cold ? "cold" : "hot";
+}
+
+int64_t store_precedence(struct arena *a, const struct result *r)
+{
+    int64_t further = 0;
+    if (r->outcome != RESULT_IMPORTED) return 0;
+    const char *text = cell_of(a, r, PROBE_CELLS_PRECEDENCE);
+    if (*text) (void)units_parse_count(text, 0, PROBE_CELLS_PRECEDENCE_MAX, &further, NULL);
+    return 1 + further;
 }
 
 bool store_is_probed(const struct result *r) { return r->unit && *r->unit; }
@@ -73,7 +89,7 @@ static double peak_of(const struct hw *hw, const char *unit)
     static const struct {
         const char *unit;
         enum hw_dtype dtype;
-    } UNITS[] = {{"fp32", HW_FP32_VECTOR}, {"bf16-dot", HW_BF16}, {"int8-dot", HW_INT8}};
+    } UNITS[] = {{"fp32", HW_FP32_VECTOR}, {"bf16-dot", HW_BF16}, {"bf16-tile", HW_BF16}, {"int8-dot", HW_INT8}};
     for (size_t i = 0; i < sizeof UNITS / sizeof UNITS[0]; i++)
         if (strcmp(UNITS[i].unit, unit) == 0) return hw->peak_flops_per_s[UNITS[i].dtype];
     return (double)NAN;
@@ -113,6 +129,7 @@ bool store_row(struct arena *a, const struct result *r, const char *store, const
                         .line = (size_t)r->id,
                         .time_s = result_time_s(r),
                         .imported = !own,
+                        .precedence = store_precedence(a, r),
                         .probed = store_is_probed(r)};
     out->kernel.cold = strcmp(out->state, "cold") == 0;
     if (wire_list_has(f->texts, "kv_dtype")) out->kv_dtype = r->dtype;
@@ -153,11 +170,11 @@ static const char *hash_rows(struct arena *a, const struct rows *rows)
     return arena_strndup(a, hash_text(text, h), HASH_TEXT_MAX - 1);
 }
 
-/* Of others' rows nobody saw the ceilings: so far below what the device can do no error of those explains it. */
+/* Where nobody saw the ceilings around a row of others: so far below what the device can do no error explains it. */
 static bool is_impossible(const struct result *r, const struct kernel_work *w)
 {
     static const double BELOW = 0.5;
-    return r->outcome == RESULT_IMPORTED && result_time_s(r) < BELOW * w->credited_bound_s;
+    return r->outcome == RESULT_IMPORTED && !store_is_probed(r) && result_time_s(r) < BELOW * w->credited_bound_s;
 }
 
 /* Results during which memory was much slower than this machine often reaches (a tenth of its results): others used it
@@ -213,16 +230,18 @@ enum err_code store_find_noisy(struct arena *a, const struct hw *hw, struct rows
     return find_slowed(a, rows, hw, e);
 }
 
-/* Rows of calls that others with precedence are of: own before imported, or the other way round. */
-static enum err_code drop_second(struct arena *a, struct rows *rows, bool imported, size_t *dropped, struct err *e)
+/* Rows of calls that others with precedence are of: the least before, or the greatest. */
+static enum err_code drop_second(struct arena *a, struct rows *rows, bool greatest, size_t *dropped, struct err *e)
 {
     size_t kept = 0, first_n = 0;
     bool *second = arena_array(a, rows->n + 1, sizeof *second);
     if (!second) return err_nomem(e);
-    for (size_t i = 0; i < rows->n; i++) first_n += rows->v[i].imported == imported;
+    for (size_t i = 0; i < rows->n; i++) first_n += rows->v[i].precedence == rows->v[0].precedence;
     for (size_t i = 0; i < rows->n && first_n < rows->n; i++)
-        for (size_t j = 0; j < rows->n && rows->v[i].imported != imported && !second[i]; j++)
-            second[i] = rows->v[j].imported == imported && is_same_call(&rows->v[i], &rows->v[j]);
+        for (size_t j = 0; j < rows->n && !second[i]; j++) {
+            const int64_t before = rows->v[i].precedence - rows->v[j].precedence;
+            second[i] = (greatest ? before < 0 : before > 0) && is_same_call(&rows->v[i], &rows->v[j]);
+        }
     for (size_t i = 0; i < rows->n; i++)
         if (!second[i]) rows->v[kept++] = rows->v[i];
     *dropped = rows->n - kept;
@@ -266,6 +285,7 @@ enum err_code store_rows_make(struct arena *a, const char *store, const struct r
             unasked++;
             continue;
         }
+        left_out->own = left_out->own || r[i].outcome != RESULT_IMPORTED;
         left_out->samples += r[i].times_n;
         left_out->discards += r[i].discards_n;
         rows.n++;
@@ -416,13 +436,22 @@ enum err_code measured_notes(struct arena *a, const struct measured *m, const st
                               uncalibrated, uncalibrated == 1 ? " is" : "s are", uncalibrated == 1 ? "it" : "them",
                               uncalibrated == 1 ? "it" : "them", uncalibrated == 1 ? "it" : "them")))
         return err_nomem(e);
-    if (left->second && !(notes[k++] = arena_printf(
-                              a, "%zu %s of calls that %s too, and %s not count%s.", left->second,
-                              m->imported         ? left->second == 1 ? "own result is" : "own results are"
-                              : left->second == 1 ? "imported row is"
-                                                  : "imported rows are",
-                              m->imported ? "were imported" : "were measured here", left->second == 1 ? "does" : "do",
-                              m->imported ? "" : " (--imported: before those)")))
+    if (left->second && !left->own &&
+        !(notes[k++] = arena_printf(a,
+                                    "%zu imported row%s of calls that others are too which came first where %s from, "
+                                    "and %s not count%s.",
+                                    left->second, left->second == 1 ? " is" : "s are",
+                                    left->second == 1 ? "it comes" : "they come", left->second == 1 ? "does" : "do",
+                                    m->imported ? "" : " (--imported: before those)")))
+        return err_nomem(e);
+    if (left->second && left->own &&
+        !(notes[k++] =
+              arena_printf(a, "%zu %s of calls that %s too, and %s not count%s.", left->second,
+                           m->imported         ? left->second == 1 ? "own result is" : "own results are"
+                           : left->second == 1 ? "imported row is"
+                                               : "imported rows are",
+                           m->imported ? "were imported" : "were measured here", left->second == 1 ? "does" : "do",
+                           m->imported ? "" : " (--imported: before those)")))
         return err_nomem(e);
     for (size_t i = 0; i < n && classes[i].like.host; i++)
         if (!(notes[k++] = say_class(a, &classes[i]))) return err_nomem(e);

@@ -37,6 +37,10 @@ const char *store_query_dtype(const char *dtype);
 /* store_state -- "cold" or "hot"; of an imported row what its file says, "" nothing. */
 const char *store_state(struct arena *a, const struct result *r);
 
+/* store_precedence -- what counts first, of one call by one code and of ceilings: 0 own results, 1 imported ones, more
+ * where a file says that others of its store came before. Errors: none; cells that make no sense say nothing. */
+int64_t store_precedence(struct arena *a, const struct result *r);
+
 /* store_is_probed -- whether a probe measured a result, here or, of an imported one, elsewhere: its work and the
  * ceilings around it are known. */
 bool store_is_probed(const struct result *r);
@@ -56,12 +60,13 @@ struct store_left_out {
     size_t samples, discards; /* discards: disturbed by other programs, not counted */
     size_t of_no_kind;        /* their numbers make no row */
     size_t impossible;        /* imported, and below half of their bound */
-    size_t second;            /* of a call of which there are imported rows and own results, those that do not count */
+    size_t second;            /* of a call of which rows of another precedence count, those that do not */
+    bool own;                 /* some are measured here */
 };
 
 /* store_rows_make -- the rows of n results that were measured, or imported, on hw: a device is hw's when it has its
- * key, its name or an alias. Of one call by one code own results count before imported rows, or imported ones: after
- * them. Errors: ERR_NO none, with what there is; ERR_USAGE an unknown kind; ERR_NOMEM. */
+ * key, its name or an alias. Of one call by one code those of the least precedence count, or imported: of the greatest.
+ * Errors: ERR_NO none, with what there is; ERR_USAGE an unknown kind; ERR_NOMEM. */
 enum err_code store_rows_make(struct arena *a, const char *store, const struct result *r, size_t n,
                               const struct rows_filter *filter, bool imported, struct rows *out,
                               struct store_left_out *left_out, struct err *e);

@@ -23,10 +23,12 @@ struct row {
     size_t line;
     const struct rows_format *format; /* whose columns it has, of a file */
     double time_s;
-    bool imported;     /* of the store: of a file, not measured there */
-    bool probed;       /* by a probe, which measured the ceilings around it */
-    bool uncalibrated; /* of those: of a machine too noisy for its ceilings, so that no fit has it */
-    bool unbounded;    /* of those: a ceiling around it is not known, so that no time of it can be foretold */
+    bool imported;      /* of the store: of a file, not measured there */
+    int64_t precedence; /* of the store, of one call by one code the least counts: 0 measured there, 1 of a file, more
+                           of one that says so */
+    bool probed;        /* by a probe, which measured the ceilings around it */
+    bool uncalibrated;  /* of those: of a machine too noisy for its ceilings, so that no fit has it */
+    bool unbounded;     /* of those: a ceiling around it is not known, so that no time of it can be foretold */
 };
 
 /* A file that was read, or why it was passed over. */

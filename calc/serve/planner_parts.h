@@ -27,7 +27,7 @@ struct planner_clock {
     struct layout layout, whole;
     int64_t gamma;               /* 0: no draft */
     struct planner_draft *draft; /* NULL: none */
-    struct step *step;
+    struct step *step;           /* NULL: of several stages */
     struct mix_plan *plan;
     struct mix mix;
     struct calibrated *calibrated; /* NULL: floors, or a server's */
@@ -189,15 +189,22 @@ struct planner_beyond {
 struct planner_beyond planner_beyond_of(const struct planner_request *q, const struct planner_plan *plan,
                                         const struct planner_told *told);
 
+/* planner_steps_beyond -- SATURATED or LATE_TPOT where a copy as a fluid shows that its steady state, of which s->times
+ * are known, is beyond that at so many requests a second of a copy; MEETS: nothing is shown. Cost: some 10 step times.
+ * MODEL.md "Planner", *What is not solved*. */
+enum planner_verdict planner_steps_beyond(const struct planner_request *q, const struct steady_setup *s,
+                                          double rate_per_s, const struct planner_beyond *b);
+
 /* planner_settle -- a plan's verdict without its point. */
 void planner_settle(struct planner_plan *plan, enum planner_verdict v);
 
 struct steady_flights;
 
 /* planner_flights_below -- whether a run of flights where others always wait (steady_flights_run) says no more than so
- * many requests a second. planner_flights_token_s -- no token takes less. MODEL.md "Planner", *Bounds of flights*. */
-bool planner_flights_below(const struct steady_flights *f, double steps, double rate_per_s);
-double planner_flights_token_s(const struct steady_flights *f);
+ * many requests a second. planner_flights_token_s -- TPOT is at no quantile less, at the rate of f. MODEL.md "Planner",
+ * *What is not solved*. */
+bool planner_flights_below(const struct steady_flights *f, const struct planner_traffic *t, double rate_per_s);
+double planner_flights_token_s(const struct steady_flights *f, const struct planner_traffic *t);
 
 /* Of a GPU, between pools on so many GPUs: what joins them all, or the fabric. rate NAN: not known. */
 struct planner_link {

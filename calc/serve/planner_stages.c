@@ -110,8 +110,7 @@ enum err_code planner_stages(struct planner *p, struct planner_unit *u, const st
     TRY(times_of(p, c, &s, false, &f.through, e));
     TRY(times_of(p, c, &s, true, &f.slowest, e));
     const struct planner_beyond beyond = planner_beyond_of(q, plan, told);
-    if (beyond.saturation_per_s > 0 &&
-        planner_flights_below(&f, fmax(0, t->output_tokens - 1), beyond.saturation_per_s)) {
+    if (beyond.saturation_per_s > 0 && planner_flights_below(&f, t, beyond.saturation_per_s)) {
         planner_settle(plan, PLANNER_SATURATED);
         return ERR_OK;
     }
@@ -123,7 +122,7 @@ enum err_code planner_stages(struct planner *p, struct planner_unit *u, const st
                       s.slower * steady_times_step_s(f.through, 1, 0), o);
     }
     if (!(plan->rate_per_s < o->saturation_per_s)) return ERR_OK;
-    if (planner_flights_token_s(&f) > beyond.tpot_s) {
+    if (isfinite(beyond.tpot_s) && planner_flights_token_s(&f, t) > beyond.tpot_s) {
         planner_settle(plan, PLANNER_LATE_TPOT);
         return ERR_OK;
     }

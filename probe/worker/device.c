@@ -1,5 +1,6 @@
 #include "probe/worker/device.h"
 
+#include "kernels/collective.h"
 #include "kernels/cuda.h"
 #include "probe/worker/work.h"
 
@@ -15,6 +16,10 @@ void device_put(struct out *o, const char *key, const char *value)
 }
 
 /* -- kernels -- */
+
+static const char *const CEILINGS[] = {[KERN_CEILING_NONE] = "",         [KERN_CEILING_COMPUTE] = "compute",
+                                       [KERN_CEILING_READ] = "read",     [KERN_CEILING_BANDWIDTH] = "bandwidth",
+                                       [KERN_CEILING_LAUNCH] = "launch", [KERN_CEILING_GATHER] = "gather"};
 
 static const char *dtypes_text(struct arena *a, unsigned dtypes)
 {
@@ -60,9 +65,6 @@ static bool describe_kernel(struct arena *a, const struct device *d, const struc
 {
     const struct kern_machine *m = &d->machine;
     const char *missing = device_missing(d);
-    static const char *const CEILINGS[] = {[KERN_CEILING_NONE] = "",         [KERN_CEILING_COMPUTE] = "compute",
-                                           [KERN_CEILING_READ] = "read",     [KERN_CEILING_BANDWIDTH] = "bandwidth",
-                                           [KERN_CEILING_LAUNCH] = "launch", [KERN_CEILING_GATHER] = "gather"};
     struct wire_arg *args = arena_array(a, k->args_n + 1, sizeof *args);
     struct wire_variant *variants = arena_array(a, k->variants_n + 1, sizeof *variants);
     if (!args || !variants) return false;
@@ -136,4 +138,36 @@ const char *device_shape(const struct kern *k, const struct wire_shape *s, const
     }
     *out = shape;
     return kern_shape_check(k, out, text, cap);
+}
+
+/* A kernel of this device, or one of several cards, which another worker adds. */
+static const struct kern *any_kernel(const struct device *d, const char *name)
+{
+    static const struct kern *const CARDS[] = {&kern_all_reduce, &kern_all_gather};
+    for (size_t i = 0; i < d->kernels_n; i++)
+        if (strcmp(d->kernels[i]->name, name) == 0) return d->kernels[i];
+    for (size_t i = 0; i < sizeof CARDS / sizeof CARDS[0]; i++)
+        if (strcmp(CARDS[i]->name, name) == 0) return CARDS[i];
+    return NULL;
+}
+
+void device_count(const struct device *d, const struct wire_job *j, struct wire_work *out, char *text, size_t cap)
+{
+    struct kern_shape shape;
+    struct kern_counts c;
+    const struct kern *k = any_kernel(d, j->kernel);
+    *out = (struct wire_work){.refused = text};
+    if (!k) (void)snprintf(text, cap, "no kernel %.40s", j->kernel);
+    if (!k || device_shape(k, &j->shape, j->dtype, &shape, text, cap)) return;
+    const struct kern_variant *v = kern_variant_find(k, j->variant);
+    k->counts(&shape, &c);
+    *out = (struct wire_work){.refused = "",
+                              .row_kind = k->row_kind,
+                              .ceiling = CEILINGS[k->ceiling],
+                              .unit = v ? kern_unit_name(v->unit) : "",
+                              .flops = c.flops,
+                              .vector_flops = c.vector_flops,
+                              .read_bytes = c.read_bytes,
+                              .written_bytes = c.written_bytes,
+                              .piece_bytes = k->piece_bytes ? k->piece_bytes(&shape) : 0};
 }

@@ -48,6 +48,9 @@ enum err_code device_describe(struct arena *a, const struct device *d, struct wi
 const char *device_shape(const struct kern *k, const struct wire_shape *s, const char *dtype, struct kern_shape *out,
                          char *text, size_t cap);
 
+/* device_count -- the work of a call of any kernel that there is, whether this device can run it or not. */
+void device_count(const struct device *d, const struct wire_job *j, struct wire_work *out, char *text, size_t cap);
+
 /* device_put -- ,"key":"value" of an identity. */
 void device_put(struct out *o, const char *key, const char *value);
 

@@ -253,6 +253,14 @@ static bool describe(struct worker *w, struct arena *a, const struct wire_reques
     return reply(a, &r);
 }
 
+static bool count_work(const struct worker *w, struct arena *a, const struct wire_request *q)
+{
+    struct wire_reply r = {.id = q->id, .is = WIRE_IS_WORK, .phase = ""};
+    char text[256];
+    device_count(&w->device, &q->job, &r.work, text, sizeof text);
+    return reply(a, &r);
+}
+
 /* One request; false ends the worker. */
 static bool serve(struct worker *w, const char *line, size_t len)
 {
@@ -267,6 +275,8 @@ static bool serve(struct worker *w, const char *line, size_t len)
         more = describe(w, a, &q);
     else if (q.ask == WIRE_MEASURE)
         more = run_job(w, a, &q);
+    else if (q.ask == WIRE_COUNT)
+        more = count_work(w, a, &q);
     arena_close(a);
     return more;
 }

@@ -4,9 +4,9 @@
  *
  *     bench_kernels [SECONDS [NAME ...]]
  *
- * of each line whose kernel or label has NAME in it. A round is a call of the reading ceiling, of the gathering one
- * where the line is of pages, of the peak, and of every code; SECONDS of rounds a line (0.3 unless given). Printed: the
- * median over rounds of
+ * of each line whose kernel or label has NAME in it, by all sets of instructions but those that a wider one stands for.
+ * A round is a call of the reading ceiling, of the gathering one where the line is of pages, of the peak, and of every
+ * code; SECONDS of rounds a line (0.3 unless given). Printed: the median over rounds of
  *
  *     max(flops / peak, bytes read / rate of reading, all bytes / rate of moving) / time
  *
@@ -227,7 +227,8 @@ static int measure(const struct line *l, double seconds, const struct kern_machi
     }
     for (size_t i = 0; i < k->variants_n && n < CODES_MAX; i++) {
         const struct kern_variant *v = &k->variants[i];
-        if (lacks(v, m, &l->shape) || strcmp(v->name, "portable") == 0 || !(code[n] = malloc(sizeof *code[n])))
+        if (lacks(v, m, &l->shape) || strcmp(v->name, "portable") == 0 || (m->avx512 && strcmp(v->name, "avx2") == 0) ||
+            !(code[n] = malloc(sizeof *code[n])))
             continue;
         if (code_open(k, v, &l->shape, true, m, code[n]))
             n++;
