@@ -12,6 +12,9 @@
 
 #define DECODER(part) "a decoder of " part ", which no row describes: its parameters and cache would be guesses"
 
+#define SINK_KEYS                                                                                                      \
+    DECODER("attention to stored keys and values beside its own (param_sink_number), wider keys than values")
+
 static const struct {
     const char *type, *what;
 } OUTSIDE[] = {
@@ -45,6 +48,8 @@ static const struct {
     {"t5gemma2", BOTH},
     {"blt",
      DECODER("patches of bytes, as long as the text makes them, so that the file does not say what a token costs")},
+    {"PanguProMoE", SINK_KEYS},
+    {"PanguProMoEV2", SINK_KEYS},
     {"zaya", DECODER("attention in a convolved space, routers of several layers and scaled residuals")},
     {"aya_vision", AROUND("text_config")},
     {"cohere2_vision", AROUND("text_config")},
