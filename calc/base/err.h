@@ -15,6 +15,7 @@ enum err_code {
     ERR_NOMEM = 6,     /* out of memory */
     ERR_DEVICE = 7,    /* no device, or it failed */
     ERR_SKIP = 77,     /* skipped */
+    ERR_HUNG_UP = 129, /* interrupted by the end of its terminal, as shells say of SIGHUP */
     ERR_STOPPED = 130, /* interrupted by a signal, as shells say of one that Ctrl-C ends */
 };
 

@@ -21,7 +21,7 @@ static void overview(struct out *o)
                "Units: times in ns, us, ms, s, min, h or d; GB is 1e9 bytes, GiB 2^30.\n\n"
                "Exit codes: 0 answered, 1 the answer is no, 2 usage, 3 bad input file,\n"
                "4 input or output, 5 out of range, 6 memory, 7 device,\n"
-               "130 interrupted.\n");
+               "130 interrupted, 129 by the end of its terminal.\n");
 }
 
 static void manual(struct out *o)
@@ -36,7 +36,7 @@ static void manual(struct out *o)
                "min,\nh or d.\n.SH COMMANDS\n");
     for (size_t i = 0; i < n; i++) option_man(o, all[i]);
     out_str(o, ".SH EXIT STATUS\n0 answered, 1 the answer is no (nothing fits), 2 usage, 3 bad input file, 4 input or\n"
-               "output, 5 out of range, 6 memory, 7 device, 130 interrupted.\n");
+               "output, 5 out of range, 6 memory, 7 device, 130 interrupted, 129 by the end of its terminal.\n");
 }
 
 static enum err_code run(struct arena *a, const struct command *c, int argc, char **argv, struct err *e)

@@ -192,8 +192,8 @@ static enum err_code simulate(struct arena *a, struct simulate_case *c, struct e
     progress_start(&c->progress, "requests");
     const enum err_code code = simulate_run(a, &c->setup, &c->result, e);
     progress_end(&c->progress);
-    interrupt_release(&held);
-    TRY(code);
+    c->came = interrupt_release(&held);
+    TRY(interrupt_relay(code, c->came, e));
     if (c->server_text) simulate_front(&c->result);
     return c->steps_lost ? err_nomem(e) : ERR_OK;
 }
@@ -224,7 +224,7 @@ static enum err_code answer(struct arena *a, struct simulate_case *c, enum simul
     }
     if (plot) TRY(simulate_plot(a, c, rows, plot, e));
     if (c->result.partial)
-        return err_set(e, ERR_STOPPED, "interrupted after %zu of %zu requests; what was written is partial",
+        return err_set(e, interrupt_relay(ERR_STOPPED, c->came, NULL), "interrupted after %zu of %zu requests; what was written is partial",
                        c->result.finished, c->result.n);
     if (c->result.finished == 0) return err_set(e, ERR_NO, "no request could be served: each is too long");
     return ERR_OK;

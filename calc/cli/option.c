@@ -203,6 +203,7 @@ enum err_code option_parse(struct arena *a, const struct command *c, int argc, c
     }
     for (size_t i = 0; i < c->options_n; i++)
         if (c->options[i].written && v.given[i]) TRY(out_check_path(v.text[i], e));
+    v.typed = typed;
     *out = v;
     return ERR_OK;
 }

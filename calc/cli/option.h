@@ -60,6 +60,7 @@ struct option_values {
     const struct command *command;
     const char **text;     /* NULL: not given and no default; a flag is "" */
     bool *given;           /* on the command line or in a scenario */
+    const bool *typed;     /* on the command line */
     const char **operands; /* what is not an option */
     size_t operands_n;
 };
@@ -71,6 +72,11 @@ struct option_values {
  * scenario file; those of out_check_path, of files that are to be written. */
 enum err_code option_parse(struct arena *a, const struct command *c, int argc, char **argv, struct option_values *out,
                            struct err *e);
+
+/* option_blame -- of the error that a command ended with: where it is about options of a scenario (it names them, or
+ * quotes their value), the file and the members are put in front of it, and what was usage is a wrong file; it stays
+ * usage where it names an option of the command line too. Returns e->code. */
+enum err_code option_blame(struct arena *a, const struct command *c, int argc, char **argv, struct err *e);
 
 /* option_get, option_given -- by long name, which must be in the command's table. */
 const char *option_get(const struct option_values *v, const char *name);

@@ -174,6 +174,9 @@ const char *plan_near_text(struct arena *a, const struct plan_case *c, const str
  * simulation found of a plan, beside what is on paper; NULL: no memory. */
 const char *plan_kept(struct arena *a, const struct plan_case *c);
 const char *plan_refuted_text(struct arena *a, const struct plan_case *c, const struct planner_refuted *x);
+/* plan_skipped_text -- plans that are not simulated for that reason, a sentence without its stop; NULL: there are none,
+ * or no memory. */
+const char *plan_skipped_text(struct arena *a, const struct plan_case *c, enum planner_skip why);
 void plan_near(struct arena *a, struct out *o, const struct plan_case *c, const char *prefix);
 void plan_shares(struct out *o, const struct plan_case *c, const char *prefix);
 const char *plan_headroom_how(struct arena *a, const struct plan_case *c);

@@ -617,12 +617,12 @@ static enum err_code verify(struct arena *a, struct plan_case *c, struct err *e)
                                    ? planner_confirm(a, &c->request, &c->work, &watch, r, &c->confirmed, e)
                                    : planner_confirm_bulk(a, &c->request, &c->work, &watch, r, &c->confirmed, e);
     progress_end(&bar);
-    interrupt_release(&held);
-    TRY(code);
+    const enum err_code came = interrupt_release(&held);
+    TRY(interrupt_relay(code, came, e));
     c->verified = c->confirmed.verified;
     c->refuted = (int64_t)c->confirmed.refuted;
     if (c->confirmed.interrupted)
-        return err_set(e, ERR_STOPPED,
+        return err_set(e, interrupt_relay(ERR_STOPPED, came, NULL),
                        "interrupted: %zu plans were simulated and refuted, and nothing is known of the rest",
                        c->confirmed.refuted);
     if (r->best_n > 0) c->unverified = planner_verifies(&r->best[0]);
@@ -656,9 +656,9 @@ static enum err_code search(struct arena *a, struct plan_case *c, struct err *e)
     progress_start(&bar, "parts of the search");
     const enum err_code code = planner_search(a, &c->request, &c->result, e);
     progress_end(&bar);
-    interrupt_release(&held);
+    const enum err_code came = interrupt_release(&held);
     c->request.progress = NULL;
-    return code;
+    return interrupt_relay(code, came, e);
 }
 
 /* How far the traffic may rise: simulated where the plan was. */
@@ -675,8 +675,7 @@ static enum err_code headroom(struct arena *a, struct plan_case *c, struct err *
     progress_start(&bar, "requests of the plan at a higher rate simulated");
     const enum err_code code = planner_headroom_simulated(a, &c->request, x, &c->work, &watch, &c->headroom, e);
     progress_end(&bar);
-    interrupt_release(&held);
-    return code;
+    return interrupt_relay(code, interrupt_release(&held), e);
 }
 
 enum err_code plan_case_open(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)

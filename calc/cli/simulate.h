@@ -30,11 +30,17 @@ struct simulate_case {
     size_t steps_n, steps_room;
     bool steps_lost; /* memory was exhausted */
     struct progress progress;
+    enum err_code came; /* a signal that ended it: the exit status; ERR_OK none did */
     struct simulate_result result;
 };
 
 /* simulate_case_open -- from the options. Errors: ERR_USAGE; those of the model, the device and the trace. */
 enum err_code simulate_case_open(struct arena *a, const struct option_values *v, struct simulate_case *c,
+                                 struct err *e);
+
+/* simulate_work_open -- the requests, from a trace, a workload's file or the options. Errors: ERR_USAGE; those of
+ * files. */
+enum err_code simulate_work_open(struct arena *a, const struct option_values *v, struct simulate_case *c,
                                  struct err *e);
 
 /* simulate_moves_parse -- of a policy "disagg=P:D". simulate_moves_open -- the link between two pools, and what happens

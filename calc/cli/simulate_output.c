@@ -269,7 +269,7 @@ static double turns_of(const struct simulate_case *c)
     return c->trace || c->spec.turns < 1 ? 1 : (double)c->spec.turns;
 }
 
-static enum err_code summarize(const struct simulate_case *c, struct summary *out, struct err *e)
+static enum err_code summarize(struct arena *a, const struct simulate_case *c, struct summary *out, struct err *e)
 {
     const struct simulate_result *r = &c->result;
     const struct simulate_setup *s = &c->setup;
@@ -294,7 +294,9 @@ static enum err_code summarize(const struct simulate_case *c, struct summary *ou
                     : c->spec.concurrency > 0 ? "closed"
                                               : "at once",
         .marked = marked(c),
-        .notes = c->work.note ? c->work.note : c->of.model.notes,
+        .notes = c->work.note && c->of.model.notes ? arena_printf(a, "%s; %s", c->work.note, c->of.model.notes)
+                 : c->work.note                    ? c->work.note
+                                                   : c->of.model.notes,
         .gpus = c->of.gpus,
         .tp = c->of.tp,
         .pp = layout_whole(&c->of.layout).pp,
@@ -577,7 +579,7 @@ enum err_code simulate_write(struct arena *a, const struct simulate_case *c, enu
     struct table t = {
         .tool = commands_tool(), .schema = SCHEMA[which], .scenario_json = option_scenario_json(a, c->options)};
     t.columns = simulate_columns(which, &t.n_columns);
-    TRY(summarize(c, &s, e));
+    TRY(summarize(a, c, &s, e));
     if (which == SIMULATE_SUMMARY && format == TABLE_TEXT && !keys) {
         TRY(write_text(o, c, &s, e));
         return out_check(o, e);

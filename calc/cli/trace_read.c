@@ -17,6 +17,5 @@ enum err_code trace_read(struct arena *a, const char *path, struct workload *out
     progress_start(&bar, "bytes of the trace");
     const enum err_code code = workload_read_watched(a, path, show, &bar, out, e);
     progress_end(&bar);
-    interrupt_release(&held);
-    return code;
+    return interrupt_relay(code, interrupt_release(&held), e);
 }

@@ -558,6 +558,16 @@ static enum err_code count_of(const struct sym *e, double *out, struct err *err)
     return ERR_OK;
 }
 
+/* Share of the experts that one token works on, the mean of its choices where they are of groups. */
+static double chosen_of(const struct ffn *f, bool by_group)
+{
+    const double all = (double)f->experts, each = (double)f->experts_per_token;
+    double missed = 1;
+    if (!by_group) return each / all;
+    for (int64_t i = 0; i < f->group_experts; i++) missed *= (all - each - (double)i) / (all - (double)i);
+    return 1 - missed;
+}
+
 enum err_code cost_parameters(struct arena *a, const struct model *m, const struct cost_conventions *v,
                               struct cost_parameters *out, struct err *e)
 {
@@ -588,7 +598,7 @@ enum err_code cost_parameters(struct arena *a, const struct model *m, const stru
             }
             const struct ffn *f = &m->kinds[op->kind_index].ffn;
             r.routed += elems;
-            r.active += elems / (double)f->experts * (double)f->experts_per_token;
+            r.active += elems * chosen_of(f, op->by_group);
         }
     }
     if (!(r.total < 9007199254740992.0))
