@@ -281,8 +281,9 @@ static enum err_code solve_nearer(struct search *s, const struct entry *x, int64
                                     .late_tpot = told(s, u->device, PLANNER_LATE_TPOT)};
     *out = x->plan;
     planner_copies(s->p->q, out, u, copies);
-    s->out->solved++;
-    return planner_solve_told(s->p, u, &is, out, e);
+    TRY(planner_solve_told(s->p, u, &is, out, e));
+    s->out->solved += !isinf(out->miss);
+    return ERR_OK;
 }
 
 static void consider(struct search *s, const struct entry *x, const struct planner_plan *plan)

@@ -205,7 +205,7 @@ struct planner_tally {
 };
 
 struct planner_result {
-    size_t candidates, solved; /* all; those that no closed form answered */
+    size_t candidates, solved; /* all; those that no bound answered */
     struct planner_plan
         *best; /* of each device and precision, with a draft, in two pools, with both, and without, cheapest first */
     size_t best_n;
