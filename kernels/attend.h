@@ -128,8 +128,11 @@ struct attend_code {
     void (*leave)(void);
 };
 
-/* attend_lacks_tiles -- NULL where that code runs so many heads of these widths on m, else what is wanting. */
-const char *attend_lacks_tiles(const struct kern_machine *m, size_t heads, size_t dim, size_t value_dim);
+/* attend_takes_tiles -- whether kernels/attend_amx.c has so many heads of these widths; else pairs do. */
+static inline bool attend_takes_tiles(size_t heads, size_t dim, size_t value_dim)
+{
+    return heads > 1 && dim % 32 == 0 && value_dim % 32 == 0;
+}
 
 /* attend_takes_many -- whether a set's code has these heads and sizes in the way of kernels/attend_many.h, which is
  * for keys that follow one another in long runs. */

@@ -13,13 +13,6 @@
 #include "kernels/attend.h"
 #include "kernels/vector.h"
 
-const char *attend_lacks_tiles(const struct kern_machine *m, size_t heads, size_t dim, size_t value_dim)
-{
-    if (!m->amx_bf16) return "no AMX-BF16";
-    if (heads == 1) return "one head makes no tile";
-    return dim % 32 || value_dim % 32 ? "a width is no multiple of 32" : NULL;
-}
-
 #if KERN_X86
 
 enum {
@@ -72,24 +65,23 @@ struct turn {
     size_t n;                                      /* tokens; behind them are rows of zeros */
 };
 
-/* Lines that are asked for, segment by segment, so many of them for each cycle of what is computed meanwhile. */
+/* Lines that are asked for, some of each segment in turn, so many of them for each cycle of what is computed meanwhile.
+ */
 struct queue {
-    const char *at, *end, *begin[SEGMENTS];
-    size_t next, n, bytes, rate, credit; /* lines / ONE for a cycle; not yet asked for */
+    const char *begin[SEGMENTS];
+    size_t next, n, at, bytes, rate, credit; /* lines / ONE for a cycle; not yet asked for */
 };
 enum { ONE = 1 << 12, FEW = 4 }; /* not a unit */
 
 /* FEW of them at a time. */
 OP void ask_all(struct queue *f, size_t times)
 {
-    for (; times > 0; times--) {
-        if (f->at == f->end) {
-            if (f->next == f->n) return;
-            f->at = f->begin[f->next++];
-            f->end = f->at + f->bytes;
-        }
+    for (; times > 0 && f->at < f->bytes; times--) {
+        const char *const from = f->begin[f->next] + f->at;
         KERN_UNROLL
-        for (size_t i = 0; i < FEW; i++) _mm_prefetch(f->at + i * LINE, _MM_HINT_T1);
+        for (size_t i = 0; i < FEW; i++) _mm_prefetch(from + i * LINE, _MM_HINT_T1);
+        if (++f->next < f->n) continue;
+        f->next = 0;
         f->at += FEW * LINE;
     }
 }
@@ -104,7 +96,7 @@ OP void ask(struct queue *f, size_t cycles)
 
 /* Cycles of the steps of each part, about: a tile of scores, two registers of weights, eight rows of a line of values,
  * a product with them. */
-enum { OF_SCORES = 20, OF_WEIGHTS = 30, OF_LINES = 16, OF_VALUES = 40 };
+enum { OF_SCORES = 60, OF_WEIGHTS = 20, OF_LINES = 18, OF_VALUES = 70 };
 
 OP void queue_open(struct queue *f, const struct attend *a, const struct turn *t, bool apart)
 {
@@ -116,6 +108,7 @@ OP void queue_open(struct queue *f, const struct attend *a, const struct turn *t
         if (t->later_k[i]) f->begin[f->n++] = t->later_k[i];
         if (t->later_v[i] && apart) f->begin[f->n++] = t->later_v[i];
     }
+    if (f->n == 0) f->bytes = 0;
     f->rate = f->n * f->bytes / LINE * ONE / cycles + 1;
 }
 

@@ -4,7 +4,8 @@
  * ahead within a piece and begins anew in each, so that short ones come slower than an array: what is read in pages has
  * this for its ceiling. Counted: the array once, and the order. The variants are access patterns, of which the ceiling
  * is the best: so many pieces side by side, a row of 256 bytes of each in turn; with every line asked for some bytes
- * before; and with a pause after each row, see kernels/stream.c. */
+ * before; with one line of each row more, of what is read 4 KiB later, so that its address is translated by then; and
+ * with a pause after each row, see kernels/stream.c. */
 #include <string.h>
 
 #include "kernels/table.h"
@@ -91,9 +92,9 @@ static void run_portable(const struct kern_call *c)
 /* Pieces [from, from + streams) side by side; what is asked for `ahead` bytes before lies, behind their end, in those
  * `streams` later. pause: an even number of instructions, each of which undoes the one before. */
 KERN_AVX512 KERN_INLINE __m512i gather_some(const struct kern_call *c, size_t from, size_t streams, size_t ahead,
-                                            size_t pause, __m512i sum)
+                                            bool touch, size_t pause, __m512i sum)
 {
-    enum { LINE = 64, ROW_BYTES = 4 * ROW };
+    enum { LINE = 64, ROW_BYTES = 4 * ROW, TRANSLATED = 4096 };
     const int32_t *order = c->buffer[ORDER];
     const size_t bytes = 4 * at(c->shape, PIECE), last = pieces_of(c->shape) - 1;
     const char *a = c->buffer[A];
@@ -107,6 +108,7 @@ KERN_AVX512 KERN_INLINE __m512i gather_some(const struct kern_call *c, size_t fr
                 KERN_UNROLL
                 for (size_t i = 0; i < ROW_BYTES; i += LINE) _mm_prefetch(next + i, _MM_HINT_T1);
             }
+            if (touch && b + TRANSLATED < bytes) _mm_prefetch(row + TRANSLATED, _MM_HINT_T1);
             KERN_UNROLL
             for (size_t i = 0; i < ROW_BYTES; i += LINE) sum = _mm512_xor_si512(sum, _mm512_loadu_si512(row + i));
             KERN_UNROLL
@@ -118,12 +120,13 @@ KERN_AVX512 KERN_INLINE __m512i gather_some(const struct kern_call *c, size_t fr
     return sum;
 }
 
-KERN_AVX512 KERN_INLINE void gather_avx512(const struct kern_call *c, size_t streams, size_t ahead, size_t pause)
+KERN_AVX512 KERN_INLINE void gather_avx512(const struct kern_call *c, size_t streams, size_t ahead, bool touch,
+                                           size_t pause)
 {
     const size_t pieces = pieces_of(c->shape), whole = pieces / streams * streams;
     __m512i sum = _mm512_setzero_si512();
-    for (size_t p = 0; p < whole; p += streams) sum = gather_some(c, p, streams, ahead, pause, sum);
-    for (size_t p = whole; p < pieces; p++) sum = gather_some(c, p, 1, 0, 0, sum);
+    for (size_t p = 0; p < whole; p += streams) sum = gather_some(c, p, streams, ahead, touch, pause, sum);
+    for (size_t p = whole; p < pieces; p++) sum = gather_some(c, p, 1, 0, false, 0, sum);
     _mm512_storeu_si512(c->buffer[OUT], sum);
 }
 
@@ -149,7 +152,7 @@ KERN_AVX2 static void gather_avx2(const struct kern_call *c)
 #define GATHER(streams, ahead, pause)                                                                                  \
     KERN_AVX512 static void gather_##streams##_##ahead##_##pause(const struct kern_call *c)                            \
     {                                                                                                                  \
-        gather_avx512(c, streams, ahead, pause);                                                                       \
+        gather_avx512(c, streams, ahead, false, pause);                                                                \
     }
 GATHER(1, 0, 0)
 GATHER(4, 0, 0)
@@ -158,12 +161,17 @@ GATHER(8, 0, 0)
 GATHER(8, 1024, 0)  /* not a unit */
 GATHER(8, 1024, 16) /* not a unit */
 GATHER(8, 2048, 16) /* not a unit */
+KERN_AVX512 static void gather_touch(const struct kern_call *c)
+{
+    gather_avx512(c, 8, 1024, true, 16);
+} /* not a unit */
 #endif
 
 #define FP32 .unit = KERN_UNIT_FP32, .dtypes = KERN_HAS(KERN_FP32)
 
 static const struct kern_variant VARIANTS[] = {
 #if KERN_X86
+    {.name = "avx512-8-touch-paced", FP32, .lacks = kern_lacks_avx512, .run = gather_touch},
     {.name = "avx512-8-far-paced", FP32, .lacks = kern_lacks_avx512, .run = gather_8_2048_16},
     {.name = "avx512-8-fetch-paced", FP32, .lacks = kern_lacks_avx512, .run = gather_8_1024_16}, /* not a unit */
     {.name = "avx512-8-fetch", FP32, .lacks = kern_lacks_avx512, .run = gather_8_1024_0},        /* not a unit */

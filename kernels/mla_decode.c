@@ -170,12 +170,12 @@ KERN_SETS(RUN)
 KERN_SETS_BF16(RUN)
 
 #if KERN_X86
-RUN(amx)
-static const char *lacks_tiles(const struct kern_machine *m, const struct kern_shape *s)
+static void run_amx(const struct kern_call *c)
 {
-    return attend_lacks_tiles(m, at(s, HEADS), row_of(s), at(s, RANK));
+    const struct kern_shape *s = c->shape;
+    attend_all(c, attend_takes_tiles(at(s, HEADS), row_of(s), at(s, RANK)) ? &attend_amx : &attend_dot);
 }
-#define TILES KERN_ROW("amx-bf16", KERN_UNIT_BF16_TILE, KERN_HAS(KERN_BF16), lacks_tiles, KERN_RUN(amx)),
+#define TILES KERN_ROW("amx-bf16", KERN_UNIT_BF16_TILE, KERN_HAS(KERN_BF16), kern_lacks_amx_bf16, KERN_RUN(amx)),
 #else
 #define TILES
 #endif

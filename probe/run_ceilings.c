@@ -5,7 +5,7 @@
 #include "probe/run_ask.h"
 
 /* Ceilings around a job: quick, since the code and its buffers are there. */
-static const double AROUND_S = 0.25, GATHER_BYTES = 0x1p15;
+static const double AROUND_S = 0.25, GATHER_BYTES = 0x1p15, ARRAY_BYTES = 0x1p26;
 
 static double ceiling_s(const struct run *r)
 {
@@ -170,11 +170,13 @@ static double last_cache_bytes(const struct run *r)
     return r->device.cache_bytes[2] > 0 ? r->device.cache_bytes[2] : 0x1p26;
 }
 
-/* The same of memory, over what no cache holds. */
+/* The same of memory: the copies of a cold array are more than any cache holds, and one of them takes milliseconds, so
+ * that a call is short beside what sampling may take, however large the cache. */
 static enum err_code measure_memory(struct run *r, const struct wire_kernel *k, size_t most, struct run_ceiling *c,
                                     struct err *e)
 {
-    return measure_stream(r, k, fmin(8 * last_cache_bytes(r), r->device.memory_bytes / 8), true, most, c, e);
+    return measure_stream(r, k, fmin(fmin(8 * last_cache_bytes(r), ARRAY_BYTES), r->device.memory_bytes / 8), true,
+                          most, c, e);
 }
 
 /* Pieces of about so many bytes in no order; one of their size may have been measured before. NULL in *out: this
@@ -184,7 +186,7 @@ static enum err_code measure_gather(struct run *r, double piece_bytes, struct ru
     enum { ROW = 64, FEW = 16 }; /* elements of a row, of which pieces are multiples; pieces of an array */
     struct run_ceilings *c = &r->ceilings;
     const double piece = fmax(1, floor(piece_bytes / 4 / ROW)) * ROW,
-                 pieces = fmax(FEW, floor(2 * last_cache_bytes(r) / 4 / piece));
+                 pieces = fmax(FEW, floor(fmin(2 * last_cache_bytes(r), ARRAY_BYTES) / 4 / piece));
     *out = NULL;
     for (size_t i = 0; i < c->gathers_n; i++)
         if (c->gather[i].shape.arg[1].value == (int64_t)piece) *out = &c->gather[i];
