@@ -179,21 +179,27 @@ deps-dev: ## the same, and those of lint and fuzz
 .PHONY: man
 man: $(BUILD)/ridge.1 ## build the manual page
 
+# The guides lie as in the checkout, so that what they say of each other is found.
+GUIDES  := README.md LICENSE $(sort $(wildcard docs/*.md)) calc/MODEL.md probe/METHOD.md
+# Quoted: a prefix may have blanks.
+BIN_DIR  = '$(DESTDIR)$(PREFIX)/bin'
+MAN_DIR  = '$(DESTDIR)$(PREFIX)/share/man/man1'
+BASH_DIR = '$(DESTDIR)$(PREFIX)/share/bash-completion/completions'
+DOC_DIR  = '$(DESTDIR)$(PREFIX)/share/doc/ridge'
+
 .PHONY: install
-install: all man ## install program, manual page and bash completion under DESTDIR PREFIX
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/share/man/man1
-	install -d $(DESTDIR)$(PREFIX)/share/bash-completion/completions
-	install -m 755 $(BUILD)/ridge $(DESTDIR)$(PREFIX)/bin/ridge
-	install -m 755 $(BUILD)/ridge-worker-cpu $(DESTDIR)$(PREFIX)/bin/ridge-worker-cpu
-	$(if $(CARD_BIN),install -m 755 $(CARD_BIN) $(DESTDIR)$(PREFIX)/bin/ridge-worker-cuda)
-	install -m 644 $(BUILD)/ridge.1 $(DESTDIR)$(PREFIX)/share/man/man1/ridge.1
-	install -m 644 tools/completion.bash $(DESTDIR)$(PREFIX)/share/bash-completion/completions/ridge
+install: all man ## install program, workers, manual page, guides and bash completion under DESTDIR PREFIX
+	install -d $(BIN_DIR) $(MAN_DIR) $(BASH_DIR)
+	install -m 755 $(BUILD)/ridge $(BUILD)/ridge-worker-cpu $(CARD_BIN) $(BIN_DIR)
+	install -m 644 $(BUILD)/ridge.1 $(MAN_DIR)/ridge.1
+	install -m 644 tools/completion.bash $(BASH_DIR)/ridge
+	install -d $(DOC_DIR)/docs $(DOC_DIR)/calc $(DOC_DIR)/probe
+	@for f in $(GUIDES); do install -m 644 $$f $(DOC_DIR)/$$f || exit; done
 
 .PHONY: uninstall
 uninstall: ## remove what install put there
-	rm -f $(DESTDIR)$(PREFIX)/bin/ridge $(DESTDIR)$(PREFIX)/bin/ridge-worker-cpu $(DESTDIR)$(PREFIX)/bin/ridge-worker-cuda
-	rm -f $(DESTDIR)$(PREFIX)/share/man/man1/ridge.1
-	rm -f $(DESTDIR)$(PREFIX)/share/bash-completion/completions/ridge
+	rm -f $(BIN_DIR)/ridge $(BIN_DIR)/ridge-worker-cpu $(BIN_DIR)/ridge-worker-cuda $(MAN_DIR)/ridge.1 $(BASH_DIR)/ridge
+	rm -rf $(DOC_DIR)
 
 .PHONY: clean
 clean: ## remove the build folder
@@ -214,7 +220,7 @@ endef
 define link
 $(call say,link,$@)
 @mkdir -p $(@D)
-$(Q)$(CC) $(CFLAGS) $(if $(call on,$(SAN)),$(SAN_FLAGS)) $(LDFLAGS) -o $@ $(filter %.o %.a,$^)
+$(Q)$(CC) $(CFLAGS) $(if $(call on,$(SAN)),$(SAN_FLAGS)) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^)
 endef
 
 $(BUILD)/ridge: $(MAIN_OBJ) $(BUILD)/libridge.a
@@ -301,6 +307,9 @@ $(BUILD)/ridge-worker-cuda: $(BUILD)/obj/probe/worker/main.o $(filter-out %/devi
 .PHONY: cuda
 cuda: $(CUDA_OBJ) ## compile the CUDA kernels and list registers, shared memory and spills
 	@awk -f tools/ptxas.awk $(CUDA_OBJ:.o=.ptxas)
+
+# What the worker has, for the one of kernels.
+$(BUILD)/bench/bench_kernels: $(WORK_OBJ)
 
 $(BENCHES): $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libridge.a
 	$(link) $(LDLIBS)

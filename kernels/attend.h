@@ -45,7 +45,9 @@ struct attend_pages {
 /* Some query heads that share keys, and what they have summed. */
 struct attend {
     bool bf16;
-    bool many; /* in the way of kernels/attend_many.h; only where attend_takes_many says so */
+    bool asked; /* every line is asked for, see kern_machine */
+    bool many;  /* in the way of kernels/attend_many.h; only where attend_takes_many says so */
+    bool tiles; /* in that of kernels/attend_amx.c */
     size_t heads, dim, value_dim;
     float scale;
     size_t room;      /* heads, where they are several a multiple of ATTEND_LANES: empty ones have queries of 0 */
@@ -57,6 +59,7 @@ struct attend {
     float *sum;       /* [room / lanes][16] of their exponentials, parts of a sum each: [16 / lanes][lanes], of many
                          [lanes][16 / lanes] */
     float *out;       /* [room][attend_wide(value_dim)] not yet divided by the sum */
+    char *aside;      /* attend_aside of it, that all heads of keys use in turn */
 };
 
 static inline size_t attend_wide(size_t dim) { return (dim + 31) / 32 * 32; }
@@ -66,18 +69,31 @@ static inline size_t attend_room(size_t heads)
     return heads == 1 ? 1 : (heads + ATTEND_LANES - 1) / ATTEND_LANES * ATTEND_LANES;
 }
 
+/* The same of tiles: 4, 8 or a multiple of 16. */
+static inline size_t attend_room_tiles(size_t heads)
+{
+    return heads <= 4 ? 4 : heads <= 8 ? 8 : (heads + 15) / 16 * 16;
+}
+
 /* Floats of scratch that attend_open takes, whole cache lines. */
 static inline size_t attend_scratch(size_t heads, size_t dim, size_t value_dim)
 {
-    const size_t room = attend_room(heads);
+    const size_t room = attend_room_tiles(heads); /* no less than that of others */
     return room * (attend_wide(dim) + 2 * (size_t)ATTEND_MANY + attend_wide(value_dim)) + (room + 15) / 16 * 16 +
            (room + ATTEND_LANES - 1) / ATTEND_LANES * 16;
 }
 
-/* Hand out the scratch; heads, dim, value_dim are set before. */
-static inline void attend_open(struct attend *a, float *scratch)
+/* Floats of two lines of the values of ATTEND_MANY tokens, interleaved, and of the rows of the last tokens. */
+static inline size_t attend_aside(size_t dim)
 {
-    a->room = attend_room(a->heads);
+    return (2 * (size_t)ATTEND_MANY * 64 + 2 * (size_t)ATTEND_MANY * attend_wide(dim) * 2) / sizeof(float);
+}
+
+/* Hand out the scratch; heads, dim, value_dim, tiles are set before. aside: of attend_aside, its own. */
+static inline void attend_open(struct attend *a, float *scratch, float *aside)
+{
+    a->room = a->tiles ? attend_room_tiles(a->heads) : attend_room(a->heads);
+    a->aside = (char *)aside;
     a->queries = scratch;
     a->out = scratch + a->room * attend_wide(a->dim);
     a->scores = a->out + a->room * attend_wide(a->value_dim);
@@ -90,7 +106,8 @@ static inline void attend_open(struct attend *a, float *scratch)
 /* Queries of other heads, nothing summed. */
 typedef void attend_start(const struct attend *a, const void *q);
 
-/* The scores of these tokens and their weighted values. attend_pages_read wants what attend_aside says of shapes. */
+/* The scores of these tokens and their weighted values. attend_pages_read wants what kernels/attend_aside.h says of
+ * shapes. */
 typedef void attend_run_read(const struct attend *a, const struct attend_run *r);
 typedef void attend_pages_read(const struct attend *a, const struct attend_pages *p);
 
@@ -103,8 +120,16 @@ struct attend_code {
     attend_run_read *run;
     attend_pages_read *pages; /* NULL: this set reads them one by one */
     attend_finish *finish;
-    bool many; /* it takes many heads at a time */
+    bool many;    /* it takes many heads at a time */
+    size_t grain; /* tokens that are read in one go of each of the pages side by side, which are a multiple of them */
+    /* NULL, or of kernels/attend_amx.c, for several heads whose widths are multiples of 32: before the first of a call,
+     * for its heads, and behind the last */
+    void (*enter)(const struct attend *a);
+    void (*leave)(void);
 };
+
+/* attend_lacks_tiles -- NULL where that code runs so many heads of these widths on m, else what is wanting. */
+const char *attend_lacks_tiles(const struct kern_machine *m, size_t heads, size_t dim, size_t value_dim);
 
 /* attend_takes_many -- whether a set's code has these heads and sizes in the way of kernels/attend_many.h, which is
  * for keys that follow one another in long runs. */
@@ -115,7 +140,7 @@ static inline bool attend_takes_many(const struct attend_code *code, const struc
 
 extern const struct attend_code attend_portable;
 #if defined(__x86_64__)
-extern const struct attend_code attend_avx2, attend_avx512, attend_dot;
+extern const struct attend_code attend_avx2, attend_avx512, attend_dot, attend_amx;
 #elif defined(__aarch64__)
 extern const struct attend_code attend_neon, attend_bfdot;
 #endif

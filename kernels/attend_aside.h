@@ -35,12 +35,12 @@ LANES_OP void LANES(fetch_part)(const char *row, size_t step, size_t i, size_t n
         LANES(prefetch)(row + b);
 }
 
-/* Of one head: the processor brings the lines of short rows in pairs. */
-LANES_OP void LANES(fetch_one)(const char *row, size_t step)
+/* A row of one head, every line or every second. */
+LANES_OP void LANES(fetch_one)(const char *row, size_t step, bool pairs)
 {
     enum { LINE = 64 };
     KERN_UNROLL
-    for (size_t b = 0; b<step; b += step> ATTEND_FOLLOWED ? LINE : 2 * LINE) LANES(prefetch)(row + b);
+    for (size_t b = 0; b < step; b += pairs ? 2 * LINE : LINE) LANES(prefetch)(row + b);
 }
 
 /* The scores of a turn and hn heads. */
@@ -62,7 +62,7 @@ LANES_OP void LANES(scores_aside)(const struct attend *a, const struct LANES(asi
 
 /* The weighted values of a turn, of hn heads of `lanes`. */
 LANES_OP void LANES(values_aside)(const struct attend *a, const struct LANES(aside) * r, size_t head, size_t lanes,
-                                  size_t hn, size_t dim, bool bf16, V *sum)
+                                  size_t hn, size_t dim, bool bf16, bool pairs, V *sum)
 {
     const size_t step = dim * (bf16 ? 2 : 4), size = LANES_SET == LANES_DOT ? 2 : 4;
     const char *weight = LANES(weight_at)(a, head, lanes, 0);
@@ -72,7 +72,7 @@ LANES_OP void LANES(values_aside)(const struct attend *a, const struct LANES(asi
             KERN_UNROLL
             for (size_t i = p; i < p + LANES(rows); i++)
                 if (lanes == 1)
-                    LANES(fetch_one)(r->later[i] + j * step, step);
+                    LANES(fetch_one)(r->later[i] + j * step, step, pairs);
                 else
                     LANES(fetch_part)(r->later[i] + j * step, step, head / hn, a->room / hn);
             LANES(value_rows)
@@ -89,8 +89,10 @@ LANES_OP size_t LANES(ahead)(size_t bytes, size_t step, size_t n)
     return rows < n ? rows : n;
 }
 
-/* One head: its query, weighted values and sum stay in registers. */
-LANES_OP void LANES(pages_of_one)(const struct attend *from, const struct attend_pages *pages, size_t dim, bool bf16)
+/* One head: its query, weighted values and sum stay in registers. pairs: the processor brings lines of rows in pairs.
+ */
+LANES_OP void LANES(pages_of_one)(const struct attend *from, const struct attend_pages *pages, size_t dim, bool bf16,
+                                  bool pairs)
 {
     const struct attend own = *from, *a = &own;
     const struct attend_pages local = *pages, *r = &local;
@@ -109,13 +111,13 @@ LANES_OP void LANES(pages_of_one)(const struct attend *from, const struct attend
         for (size_t j = 0, end = kern_count(LANES(aside_rows)); j < end; j++) {
             KERN_UNROLL
             for (size_t p = 0; p < ATTEND_TURNS; p++) {
-                LANES(fetch_one)(k.later[p] + j * step, step);
+                LANES(fetch_one)(k.later[p] + j * step, step, pairs);
                 LANES(score_row)(a, q, k.row[p] + j * step, 0, 1, dim, bf16, &sum);
                 all = LANES(with)(all, j * ATTEND_TURNS + p, LANES(sum)(sum) * a->scale);
             }
         }
         LANES(soften_one)(a, all, &o);
-        LANES(values_aside)(a, &v, 0, 1, 1, dim, bf16, o.out);
+        LANES(values_aside)(a, &v, 0, 1, 1, dim, bf16, pairs, o.out);
     }
     LANES(leave)(a, 0, 0, 1, 8, attend_wide(dim), o.out);
     LANES(store)(a->sum, o.sum);
@@ -142,7 +144,7 @@ LANES_OP void LANES(pages_of)(const struct attend *from, const struct attend_pag
         for (size_t h = 0; h < a->room; h += 2) {
             V sum[16];
             LANES(take)(a, h, 0, 2, 8, attend_wide(dim), sum);
-            LANES(values_aside)(a, &v, h, HN, 2, dim, bf16, sum);
+            LANES(values_aside)(a, &v, h, HN, 2, dim, bf16, false, sum);
             LANES(leave)(a, h, 0, 2, 8, attend_wide(dim), sum);
         }
     }

@@ -519,10 +519,12 @@ LANES_TARGET static void LANES(run)(const struct attend *a, const struct attend_
 LANES_TARGET static void LANES(pages)(const struct attend *a, const struct attend_pages *p)
 {
     const bool bf16 = LANES_SET == LANES_DOT || a->bf16;
-    if (a->room == 1 && bf16)
-        LANES(pages_of_one)(a, p, ATTEND_USUAL, true);
+    if (a->room == 1 && bf16 && a->asked)
+        LANES(pages_of_one)(a, p, ATTEND_USUAL, true, false);
+    else if (a->room == 1 && bf16)
+        LANES(pages_of_one)(a, p, ATTEND_USUAL, true, true);
     else if (a->room == 1)
-        LANES(pages_of_one)(a, p, ATTEND_USUAL, false);
+        LANES(pages_of_one)(a, p, ATTEND_USUAL, false, false);
     else if (bf16)
         LANES(pages_of)(a, p, ATTEND_USUAL, true);
     else
@@ -560,15 +562,16 @@ LANES_TARGET static void LANES(finish)(const struct attend *a, void *out)
 }
 
 #if LANES_SET == LANES_PORTABLE
-const struct attend_code attend_portable = {start_portable, run_portable, NULL, finish_portable, false};
+const struct attend_code attend_portable = {start_portable, run_portable, NULL, finish_portable, false, 0, NULL, NULL};
 #elif LANES_SET == LANES_AVX2
-const struct attend_code attend_avx2 = {start_avx2, run_avx2, NULL, finish_avx2, false};
+const struct attend_code attend_avx2 = {start_avx2, run_avx2, NULL, finish_avx2, false, 0, NULL, NULL};
 #elif LANES_SET == LANES_AVX512
-const struct attend_code attend_avx512 = {start_avx512, run_avx512, pages_avx512, finish_avx512, false};
+const struct attend_code attend_avx512 = {start_avx512, run_avx512,        pages_avx512, finish_avx512,
+                                          false,        aside_rows_avx512, NULL,         NULL};
 #elif LANES_SET == LANES_NEON
-const struct attend_code attend_neon = {start_neon, run_neon, NULL, finish_neon, false};
+const struct attend_code attend_neon = {start_neon, run_neon, NULL, finish_neon, false, 0, NULL, NULL};
 #elif LANES_SET == LANES_BFDOT
-const struct attend_code attend_bfdot = {start_bfdot, run_bfdot, NULL, finish_bfdot, false};
+const struct attend_code attend_bfdot = {start_bfdot, run_bfdot, NULL, finish_bfdot, false, 0, NULL, NULL};
 #else
-const struct attend_code attend_dot = {start_dot, run_dot, pages_dot, finish_dot, true};
+const struct attend_code attend_dot = {start_dot, run_dot, pages_dot, finish_dot, true, aside_rows_dot, NULL, NULL};
 #endif

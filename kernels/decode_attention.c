@@ -66,7 +66,8 @@ static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
     out[V] = (struct kern_buffer){"v", KERN_INPUT, cache_type(s), cache, 1, 0};
     out[TABLE] = (struct kern_buffer){"table", KERN_INPUT, KERN_TYPE_I32, pages, 0, 0};
     out[OUT] = (struct kern_buffer){"out", KERN_OUTPUT, type, wide, 0, at(s, DIM)};
-    const size_t scratch = at(s, KV_HEADS) * attend_scratch(at(s, HEADS) / at(s, KV_HEADS), at(s, DIM), at(s, DIM));
+    const size_t scratch = at(s, KV_HEADS) * attend_scratch(at(s, HEADS) / at(s, KV_HEADS), at(s, DIM), at(s, DIM)) +
+                           attend_aside(at(s, DIM));
     out[SCRATCH] = (struct kern_buffer){"scratch", KERN_SCRATCH, KERN_TYPE_F32, scratch, 0, 0};
     return 6;
 }
@@ -155,6 +156,7 @@ struct walk {
     size_t step;  /* bytes from a row to the next */
     size_t pages; /* of a block */
     size_t ahead; /* tokens, of attend_run */
+    bool cut;     /* what is one piece is read as so many pages */
 };
 
 /* A block: tokens [from, to) of a sequence, and where its pages begin, bytes. */
@@ -196,13 +198,32 @@ static void read_pages(const struct walk *w, const struct attend *a, const struc
     w->code->pages(a, &p);
 }
 
+/* A head of a block that is one piece, cut into parts that are read side by side like pages; what is left behind them
+ * is the caller's. Tokens read. */
+static size_t read_cut(const struct walk *w, const struct attend *a, const struct block *b, size_t head,
+                       const struct block *next)
+{
+    const size_t page = page_of(w->c->shape), n = (b->to - b->from) / ATTEND_TURN * (ATTEND_TURN / ATTEND_TURNS);
+    struct attend_pages p = {.k = w->c->buffer[K], .v = w->c->buffer[V], .n = n};
+    if (n == 0) return 0;
+    for (size_t i = 0; i < ATTEND_TURNS; i++) {
+        p.row[i] = p.later[i] = b->base[0] + (head * page + b->from + i * n) * w->step;
+        if (head + 1 < at(w->c->shape, KV_HEADS))
+            p.later[i] += page * w->step;
+        else if (next)
+            p.later[i] = next->base[0] + (next->from + i * n) * w->step;
+    }
+    w->code->pages(a, &p);
+    return ATTEND_TURNS * n;
+}
+
 /* A head of a block, page by page. */
-static void read_runs(const struct walk *w, const struct attend *a, const struct block *b, size_t head,
+static void read_runs(const struct walk *w, const struct attend *a, const struct block *b, size_t head, size_t from,
                       const struct block *next)
 {
     const size_t page = page_of(w->c->shape), heads = at(w->c->shape, KV_HEADS);
     const char *k = w->c->buffer[K], *v = w->c->buffer[V];
-    for (size_t t = b->from, i = 0, n; t < b->to; t += n, i++) {
+    for (size_t t = from, i = 0, n; t < b->to; t += n, i++) {
         n = page - t % page < b->to - t ? page - t % page : b->to - t;
         const size_t row = b->base[i] + (head * page + t % page) * w->step;
         size_t then = row;
@@ -229,23 +250,26 @@ static void read_block(const struct walk *w, const struct block *b, const struct
     for (size_t head = 0; head < at(s, KV_HEADS); head++) {
         struct attend a = w->shape;
         const size_t q = (b->sequence * at(s, KV_HEADS) + head) * a.heads * w->step;
-        attend_open(&a, (float *)w->c->buffer[SCRATCH] + head * attend_scratch(a.heads, a.dim, a.dim));
+        const size_t each = attend_scratch(a.heads, a.dim, a.dim);
+        float *const scratch = w->c->buffer[SCRATCH];
+        attend_open(&a, scratch + head * each, scratch + at(s, KV_HEADS) * each);
         if (b->from == first_of(s)) w->code->start(&a, (const char *)w->c->buffer[Q] + q);
         if (whole)
             read_pages(w, &a, b, head, next);
         else
-            read_runs(w, &a, b, head, next);
+            read_runs(w, &a, b, head, b->from + (w->cut ? read_cut(w, &a, b, head, next) : 0), next);
         if (b->to == at(s, LEN)) w->code->finish(&a, (char *)w->c->buffer[OUT] + q);
     }
 }
 
-/* Tokens ahead that are fetched. Rows in one piece are left to the processor, but for long ones that several heads
- * read and that are not read to their end in one go, as wide sets do those of the usual width; of pages, which lie in
- * no order, it fetches only the rest of what it has begun to read. */
-static size_t ahead_of(const struct kern_shape *s, size_t row, size_t heads, bool wide)
+/* Tokens ahead that are fetched. Rows in one piece are left to a processor that need not be asked, but for long ones
+ * that several heads read and that are not read to their end in one go, as wide sets do those of the usual width; of
+ * pages, which lie in no order, it fetches only the rest of what it has begun to read. */
+static size_t ahead_of(const struct kern_shape *s, size_t row, size_t heads, bool wide, bool asked)
 {
     const size_t page = page_of(s);
     if (page < at(s, LEN)) return page < 2 * ATTEND_TURN ? page : 2 * ATTEND_TURN;
+    if (asked) return at(s, LEN) < 2 * ATTEND_TURN ? at(s, LEN) : 2 * ATTEND_TURN;
     if (wide && at(s, DIM) == ATTEND_USUAL) return 0;
     return row > ATTEND_FOLLOWED && heads > 1 ? ATTEND_TURN : 0;
 }
@@ -254,19 +278,26 @@ static void attend_all(const struct kern_call *c, const struct attend_code *code
 {
     const struct kern_shape *s = c->shape;
     const size_t page = page_of(s), row = at(s, DIM) * (in_bf16(s) ? 2 : 4), heads = at(s, HEADS) / at(s, KV_HEADS);
-    const bool paged = page < at(s, LEN) && page % (ATTEND_TURN / ATTEND_TURNS) == 0;
-    const bool aside = paged && code->pages && at(s, DIM) == ATTEND_USUAL;
+    const bool paged = page < at(s, LEN) && code->pages && page % code->grain == 0;
+    const bool aside = paged && (code->enter || at(s, DIM) == ATTEND_USUAL);
     struct walk w = {.c = c,
                      .code = code,
                      .shape = {.bf16 = in_bf16(s),
+                               .asked = c->machine->asked,
+                               .tiles = code->enter != NULL,
                                .heads = heads,
                                .dim = at(s, DIM),
                                .value_dim = at(s, DIM),
                                .scale = 1 / sqrtf((float)s->v[DIM])},
                      .step = row,
                      .pages = aside ? ATTEND_TURNS : 1,
-                     .ahead = ahead_of(s, row, heads, code->pages != NULL)};
+                     .ahead = ahead_of(s, row, heads, code->pages != NULL, c->machine->asked)};
     w.shape.many = page >= at(s, LEN) && attend_takes_many(code, &w.shape);
+    w.cut = !code->enter && w.shape.asked && page >= at(s, LEN) && !w.shape.many && code->pages &&
+            at(s, DIM) == ATTEND_USUAL;
+    struct attend a = w.shape;
+    attend_open(&a, c->buffer[SCRATCH], NULL);
+    if (code->enter) code->enter(&a);
     struct block b[2];
     bool more = block_at(&w, 0, first_of(s), &b[0]);
     for (size_t i = 0; more; i++) {
@@ -274,6 +305,7 @@ static void attend_all(const struct kern_call *c, const struct attend_code *code
         more = block_at(&w, now->sequence, now->to, &b[(i + 1) % 2]);
         read_block(&w, now, more ? &b[(i + 1) % 2] : NULL);
     }
+    if (code->leave) code->leave();
 }
 
 #define RUN(set)                                                                                                       \
@@ -282,10 +314,21 @@ RUN(portable)
 KERN_SETS(RUN)
 KERN_SETS_BF16(RUN)
 
+#if KERN_X86
+RUN(amx)
+static const char *lacks_tiles(const struct kern_machine *m, const struct kern_shape *s)
+{
+    return attend_lacks_tiles(m, at(s, HEADS) / at(s, KV_HEADS), at(s, DIM), at(s, DIM));
+}
+#define TILES KERN_ROW("amx-bf16", KERN_UNIT_BF16_TILE, KERN_HAS(KERN_BF16), lacks_tiles, KERN_RUN(amx)),
+#else
+#define TILES
+#endif
+
 #define BOTH (KERN_HAS(KERN_FP32) | KERN_HAS(KERN_BF16))
 
-static const struct kern_variant VARIANTS[] = {KERN_ROWS_BF16(KERN_UNIT_BF16_DOT, KERN_RUN) KERN_ROWS(BOTH, KERN_RUN)
-                                                   KERN_ROW_PORTABLE(BOTH, KERN_RUN)};
+static const struct kern_variant VARIANTS[] = {TILES KERN_ROWS_BF16(KERN_UNIT_BF16_DOT, KERN_RUN)
+                                                   KERN_ROWS(BOTH, KERN_RUN) KERN_ROW_PORTABLE(BOTH, KERN_RUN)};
 
 /* Layers of models of 8 (4 queries a key head) and 13 billion parameters, MQA, a window, pages of 16 tokens. */
 static const struct kern_point POINTS[] = {

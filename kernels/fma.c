@@ -8,7 +8,8 @@
  * + (a - 1)*z of z = x - b/(1 - a), the distance from the fixed point, which dies out; both are measured. BFMMLA makes
  * 2 x 2 products of rows and columns of four, sixteen multiply-adds and thus two steps of four chains: each sum of
  * pairs d = a0*b0 + a1*b1, exact in bf16, stands in a row beside that of its neighbour, and columns of ones and zeros
- * take it twice. Memory: the starts and the ends, and two inputs of 16 lanes: nothing against the steps. */
+ * take it twice. A product of AMX-BF16 is sixteen steps of 256 chains: columns of such sums, sixteen times each, and
+ * rows of ones. Memory: the starts and the ends, and two inputs of 16 lanes: nothing against the steps. */
 #include <string.h>
 
 #include "kernels/table.h"
@@ -202,6 +203,87 @@ KERN_AVX512_VNNI static void run_int8(const struct kern_call *c)
         for (size_t r = 0; r < R; r++) _mm512_storeu_si512(end + i + r * LANES, x[r]);
     }
 }
+/* Products of tiles: six of sixteen rows of chains at once, then one of twelve. Of the steps of a product that are too
+ * many the ones are zeros. */
+#define TILE_LOAD(t, at) __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t : : "r"(at), "r"((size_t)64) : "memory")
+#define TILE_STORE(t, at) __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" : : "r"(at), "r"((size_t)64) : "memory")
+#define TILE_STEP(t) __asm__ volatile("tdpbf16ps %%tmm7, %%tmm6, %%tmm" #t : : :)
+
+struct tiles {
+    uint16_t ones[2][LANES][2 * LANES], sums[LANES][2 * LANES]; /* of a whole product, of the last one; a*b */
+};
+
+/* Palette 1: rows, and bytes of each, of the eight registers. */
+KERN_AMX_BF16 static void set_rows(uint8_t rows)
+{
+    enum { TILES = 8, BYTES = 64 };
+    struct {
+        uint8_t palette, from, none[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } form = {.palette = 1};
+    for (size_t t = 0; t < TILES; t++) {
+        form.rows[t] = t + 1 < TILES ? rows : LANES;
+        form.row_bytes[t] = BYTES;
+    }
+    __asm__ volatile("ldtilecfg %0" : : "m"(form) : "memory");
+}
+
+KERN_AMX_BF16 KERN_INLINE void step_tiles(const struct tiles *t, int64_t steps, bool six)
+{
+    TILE_LOAD(6, t->ones[0]);
+    TILE_LOAD(7, t->sums);
+    for (int64_t i = 0; i <= steps / LANES; i++) {
+        if (i == steps / LANES) TILE_LOAD(6, t->ones[1]);
+        TILE_STEP(0);
+        if (!six) continue;
+        TILE_STEP(1);
+        TILE_STEP(2);
+        TILE_STEP(3);
+        TILE_STEP(4);
+        TILE_STEP(5);
+    }
+}
+
+KERN_AMX_BF16 static void run_tiles(const struct kern_call *c)
+{
+    enum { ROW = LANES * 4, TILE = LANES * ROW, SIX = 6 * LANES, LEFT = GROUP / LANES, ONE_BF16 = 0x3f80 };
+    const int64_t steps = c->shape->v[STEPS];
+    const size_t rows = (size_t)c->shape->v[CHAINS] / LANES;
+    const char *start = c->buffer[START];
+    char *end = c->buffer[END];
+    struct tiles t;
+    size_t r = 0;
+    for (size_t i = 0; i < LANES; i++)
+        for (size_t j = 0; j < 2 * (size_t)LANES; j++) {
+            t.sums[i][j] = kern_bf16_from(kern_float(c->buffer[A], true, j) * kern_float(c->buffer[B], true, j));
+            t.ones[0][i][j] = ONE_BF16;
+            t.ones[1][i][j] = (int64_t)j / 2 < steps % LANES ? ONE_BF16 : 0;
+        }
+    set_rows(LANES);
+    for (; r + SIX <= rows; r += SIX, start += 6 * TILE, end += 6 * TILE) {
+        TILE_LOAD(0, start);
+        TILE_LOAD(1, start + TILE);
+        TILE_LOAD(2, start + 2 * TILE);
+        TILE_LOAD(3, start + 3 * TILE);
+        TILE_LOAD(4, start + 4 * TILE);
+        TILE_LOAD(5, start + 5 * TILE);
+        step_tiles(&t, steps, true);
+        TILE_STORE(0, end);
+        TILE_STORE(1, end + TILE);
+        TILE_STORE(2, end + 2 * TILE);
+        TILE_STORE(3, end + 3 * TILE);
+        TILE_STORE(4, end + 4 * TILE);
+        TILE_STORE(5, end + 5 * TILE);
+    }
+    set_rows(LEFT);
+    for (; r < rows; r += LEFT, start += (size_t)LEFT * ROW, end += (size_t)LEFT * ROW) {
+        TILE_LOAD(0, start);
+        step_tiles(&t, steps, false);
+        TILE_STORE(0, end);
+    }
+    __asm__ volatile("tilerelease");
+}
 #elif KERN_ARM
 /* Half of a group and two inputs are 32 registers; a third of one where sums are copied. */
 enum { HELD = 24, COPIED = 16, WIDE = 4 };
@@ -354,6 +436,11 @@ static const struct kern_variant VARIANTS[] = {
      .dtypes = KERN_HAS(KERN_BF16),
      .lacks = kern_lacks_avx512_bf16,
      .run = run_bf16},
+    {.name = "amx-bf16",
+     .unit = KERN_UNIT_BF16_TILE,
+     .dtypes = KERN_HAS(KERN_BF16),
+     .lacks = kern_lacks_amx_bf16,
+     .run = run_tiles},
     {.name = "avx512-vnni",
      .unit = KERN_UNIT_INT8_DOT,
      .dtypes = KERN_HAS(KERN_INT8),
@@ -383,7 +470,7 @@ static const struct kern_variant VARIANTS[] = {
 
 static const struct kern_point POINTS[] = {
     {{{960, 20000}, KERN_FP32}, true},
-    {{{960, 20000}, KERN_BF16}, true},
+    {{{1536, 20000}, KERN_BF16}, true}, /* six tiles of 256 */
     {{{960, 20000}, KERN_INT8}, true},
 };
 

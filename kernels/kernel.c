@@ -14,9 +14,13 @@ static const size_t TYPE_BYTES[KERN_TYPES_N] = {
     [KERN_TYPE_I8] = 1,  [KERN_TYPE_U8] = 1,   [KERN_TYPE_I32] = 4,
 };
 
-static const char *const UNITS[KERN_UNITS_N] = {
-    [KERN_UNIT_FP32] = "fp32",     [KERN_UNIT_BF16_DOT] = "bf16-dot",     [KERN_UNIT_INT8_DOT] = "int8-dot",
-    [KERN_UNIT_TENSOR] = "tensor", [KERN_UNIT_TENSOR_FP8] = "tensor-fp8", [KERN_UNIT_TENSOR_INT8] = "tensor-int8"};
+static const char *const UNITS[KERN_UNITS_N] = {[KERN_UNIT_FP32] = "fp32",
+                                                [KERN_UNIT_BF16_DOT] = "bf16-dot",
+                                                [KERN_UNIT_BF16_TILE] = "bf16-tile",
+                                                [KERN_UNIT_INT8_DOT] = "int8-dot",
+                                                [KERN_UNIT_TENSOR] = "tensor",
+                                                [KERN_UNIT_TENSOR_FP8] = "tensor-fp8",
+                                                [KERN_UNIT_TENSOR_INT8] = "tensor-int8"};
 
 size_t kern_type_bytes(enum kern_type type) { return TYPE_BYTES[type]; }
 const char *kern_dtype_name(enum kern_dtype dtype) { return DTYPES[dtype].name; }

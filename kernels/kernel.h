@@ -95,11 +95,14 @@ struct kern_buffer {
 /* -- the machine, as code that is timed may know it -- */
 
 struct kern_machine {
-    bool avx2_fma, avx512, avx512_bf16, avx512_vnni; /* instruction sets that processor and system have */
-    bool neon, neon_bf16, neon_dot;                  /* the same of aarch64 */
-    double cache_bytes[3];                           /* L1 data, L2, last level, of one core's view; 0 unknown */
-    void *blas;                                      /* dlopen handle, NULL: none found */
-    const char *blas_name;                           /* "OpenBLAS 0.3.21 SkylakeX", "" */
+    bool avx2_fma, avx512, avx512_bf16, avx512_vnni, amx_bf16; /* instruction sets that processor and system have */
+    bool neon, neon_bf16, neon_dot;                            /* the same of aarch64 */
+    /* It is asked for every line ahead of reading: cores of Intel, which otherwise wait for memory; others fetch rows
+     * that are read in order by themselves, lines in pairs, and are held up by what asks for them (probe/METHOD.md) */
+    bool asked;
+    double cache_bytes[3]; /* L1 data, L2, last level, of one core's view; 0 unknown */
+    void *blas;            /* dlopen handle, NULL: none found */
+    const char *blas_name; /* "OpenBLAS 0.3.21 SkylakeX", "" */
     void (*sgemm)(int order, int trans_a, int trans_b, int m, int n, int k, float alpha, const float *a, int lda,
                   const float *b, int ldb, float beta, float *c, int ldc); /* cblas_sgemm, NULL: none */
     /* GNU OpenMP: a region of so many threads, each calling body(data); NULL: none found */
@@ -148,6 +151,7 @@ struct kern_counts {
 enum kern_unit {
     KERN_UNIT_FP32,
     KERN_UNIT_BF16_DOT,
+    KERN_UNIT_BF16_TILE,
     KERN_UNIT_INT8_DOT,
     KERN_UNIT_TENSOR, /* of a card: bf16 and fp16 */
     KERN_UNIT_TENSOR_FP8,

@@ -8,18 +8,43 @@
 
 #include "kernels/vector.h"
 
+#if KERN_X86
+#include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
+#endif
+
 #if KERN_ARM && defined(__linux__)
 #include <sys/auxv.h>
+#endif
+
+#if KERN_X86
+/* Tiles: the processor has them (cpuid 7, edx: bit 22 for products of bf16, 24 for the registers), and the system lets
+ * this process use them, whose state is too large to be saved for all (Linux, Documentation/arch/x86/xstate.rst). */
+static bool has_tiles(void)
+{
+#if defined(__linux__)
+    enum { REQUEST = 0x1023, TILE_DATA = 18 }; /* ARCH_REQ_XCOMP_PERM; not units */
+    unsigned a, b, c, d;
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return false;
+    return (d >> 22 & d >> 24 & 1u) && syscall(SYS_arch_prctl, REQUEST, TILE_DATA) == 0;
+#else
+    return false;
+#endif
+}
 #endif
 
 static void find_isa(struct kern_machine *m)
 {
 #if KERN_X86
     __builtin_cpu_init();
+    m->asked = __builtin_cpu_is("intel");
     m->avx2_fma = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
     m->avx512 = m->avx2_fma && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
                 __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
     m->avx512_bf16 = m->avx512 && __builtin_cpu_supports("avx512bf16");
+    m->amx_bf16 = m->avx512_bf16 && has_tiles();
     m->avx512_vnni = m->avx512 && __builtin_cpu_supports("avx512vnni");
 #elif KERN_ARM
     m->neon = true;

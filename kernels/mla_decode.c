@@ -50,13 +50,13 @@ static const char *refuses(const struct kern_shape *s)
 static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
 {
     const size_t batch = at(s, BATCH), heads = at(s, HEADS), row = row_of(s), rank = at(s, RANK);
-    const size_t pages = batch * pages_of(s);
+    const size_t pages = batch * pages_of(s), scratch = attend_scratch(heads, row, rank) + attend_aside(row);
     const enum kern_type type = type_of(s);
     out[Q] = (struct kern_buffer){"q", KERN_INPUT, type, batch * heads * row, 1, 0};
     out[CACHE] = (struct kern_buffer){"cache", KERN_INPUT, type, pages * page_of(s) * row, 1, 0};
     out[TABLE] = (struct kern_buffer){"table", KERN_INPUT, KERN_TYPE_I32, pages, 0, 0};
     out[OUT] = (struct kern_buffer){"out", KERN_OUTPUT, type, batch * heads * rank, 0, rank};
-    out[SCRATCH] = (struct kern_buffer){"scratch", KERN_SCRATCH, KERN_TYPE_F32, attend_scratch(heads, row, rank), 0, 0};
+    out[SCRATCH] = (struct kern_buffer){"scratch", KERN_SCRATCH, KERN_TYPE_F32, scratch, 0, 0};
     return 5;
 }
 
@@ -142,13 +142,16 @@ static void attend_all(const struct kern_call *c, const struct attend_code *code
     const struct kern_shape *s = c->shape;
     const size_t element = in_bf16(s) ? 2 : 4, len = at(s, LEN);
     struct attend a = {.bf16 = in_bf16(s),
+                       .tiles = code->enter != NULL,
                        .heads = at(s, HEADS),
                        .dim = row_of(s),
                        .value_dim = at(s, RANK),
                        .scale = 1 / sqrtf((float)row_of(s))};
     struct attend_run r;
     a.many = attend_takes_many(code, &a);
-    attend_open(&a, c->buffer[SCRATCH]);
+    float *const scratch = c->buffer[SCRATCH];
+    attend_open(&a, scratch, scratch + attend_scratch(a.heads, a.dim, a.value_dim));
+    if (code->enter) code->enter(&a);
     for (size_t b = 0; b < at(s, BATCH); b++) {
         code->start(&a, (const char *)c->buffer[Q] + b * a.heads * a.dim * element);
         for (size_t token = 0; token < len;) {
@@ -157,6 +160,7 @@ static void attend_all(const struct kern_call *c, const struct attend_code *code
         }
         code->finish(&a, (char *)c->buffer[OUT] + b * a.heads * a.value_dim * element);
     }
+    if (code->leave) code->leave();
 }
 
 #define RUN(set)                                                                                                       \
@@ -165,10 +169,21 @@ RUN(portable)
 KERN_SETS(RUN)
 KERN_SETS_BF16(RUN)
 
+#if KERN_X86
+RUN(amx)
+static const char *lacks_tiles(const struct kern_machine *m, const struct kern_shape *s)
+{
+    return attend_lacks_tiles(m, at(s, HEADS), row_of(s), at(s, RANK));
+}
+#define TILES KERN_ROW("amx-bf16", KERN_UNIT_BF16_TILE, KERN_HAS(KERN_BF16), lacks_tiles, KERN_RUN(amx)),
+#else
+#define TILES
+#endif
+
 #define BOTH (KERN_HAS(KERN_FP32) | KERN_HAS(KERN_BF16))
 
-static const struct kern_variant VARIANTS[] = {KERN_ROWS_BF16(KERN_UNIT_BF16_DOT, KERN_RUN) KERN_ROWS(BOTH, KERN_RUN)
-                                                   KERN_ROW_PORTABLE(BOTH, KERN_RUN)};
+static const struct kern_variant VARIANTS[] = {TILES KERN_ROWS_BF16(KERN_UNIT_BF16_DOT, KERN_RUN)
+                                                   KERN_ROWS(BOTH, KERN_RUN) KERN_ROW_PORTABLE(BOTH, KERN_RUN)};
 
 /* 16 heads, and 128 as a whole layer of a larger model has them, in pages. */
 static const struct kern_point POINTS[] = {

@@ -12,6 +12,8 @@
 #define KERN_AVX2 __attribute__((target("avx2,fma")))
 #define KERN_AVX512 __attribute__((target("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq")))
 #define KERN_AVX512_BF16 __attribute__((target("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")))
+#define KERN_AMX_BF16                                                                                                  \
+    __attribute__((target("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16,amx-tile,amx-bf16")))
 #define KERN_AVX512_VNNI __attribute__((target("avx2,fma,avx512f,avx512bw,avx512vl,avx512dq,avx512vnni")))
 #else
 #define KERN_X86 0
@@ -84,6 +86,12 @@ static inline const char *kern_lacks_avx512_bf16(const struct kern_machine *m, c
 {
     (void)s;
     return m->avx512_bf16 ? NULL : "no AVX512-BF16";
+}
+
+static inline const char *kern_lacks_amx_bf16(const struct kern_machine *m, const struct kern_shape *s)
+{
+    (void)s;
+    return m->amx_bf16 ? NULL : "no AMX-BF16";
 }
 
 static inline const char *kern_lacks_avx512_vnni(const struct kern_machine *m, const struct kern_shape *s)

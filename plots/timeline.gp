@@ -1,5 +1,5 @@
-# Batch, queue and cache over time, one above the other.
-# points.tsv time batch queue blocks: one row for each piece of time
+# Batch, wait and cache over time, one above the other.
+# points.tsv time batch wait blocks: one row for each piece of time
 
 set multiplot
 set lmargin at screen batch_left
@@ -9,7 +9,7 @@ set xtics font face_normal
 set ytics font face_normal
 if (!dumb) { set grid xtics ytics linestyle 30 }
 
-do for [panel in 'batch queue blocks'] {
+do for [panel in 'batch wait blocks'] {
     set bmargin at screen value(panel . '_bottom')
     set tmargin at screen value(panel . '_top')
     set yrange [0:value(panel . '_y1')]

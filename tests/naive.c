@@ -152,6 +152,16 @@ static void residual(struct walk *w, const char *name)
     elementwise(w, op_open(w, name), w->tokens * w->m->hidden, 2, 1, 1);
 }
 
+/* Behind a block of a layer: the stream may be multiplied first. */
+static void block_residual(struct walk *w, const struct naive_layer *l, const char *name)
+{
+    residual(w, name);
+    if (!l->residual_weights) return;
+    struct naive_op *op = &w->ops->op[w->ops->n - 1];
+    vector(w, op, w->m->hidden, true);
+    for (int i = 0; i < w->tokens * w->m->hidden; i++) op->vector_flops++;
+}
+
 /* A ring: the vector in as many chunks as ranks; each rank passes a chunk on 2(ranks-1) times. */
 void all_reduce_of(struct walk *w, const char *name, int n)
 {
@@ -279,6 +289,7 @@ static struct naive_op *attend(struct walk *w, const struct naive_layer *l, cons
                         for (int d = 0; d < k->key_dim; d++) op->flops += 2;
                         op->vector_flops += 5;               /* maximum, difference, exponential, sum, quotient */
                         if (l->alibi) op->vector_flops += 2; /* slope times distance, added */
+                        if (l->value_mask) op->vector_flops++;
                         for (int d = 0; d < k->value_dim; d++) op->flops += 2;
                     }
                     if (seen) touch_record(k, h, &held, b * p->S + key);
@@ -330,7 +341,8 @@ static void norm_heads(struct walk *w, const struct naive_layer *l, int width)
     struct naive_op *op = op_open(w, "qk_norm");
     elementwise(w, op, w->tokens * width, 1, 1, l->qk_flops ? l->qk_flops : 4);
     for (int side = 0; side < (l->shares_kv ? 1 : 2) && !l->qk_bare; side++)
-        for (int v = 0; v < (l->qk_each ? each[side] : vectors); v++) vector(w, op, l->key_dim, !w->p->norms_uncounted);
+        for (int v = 0; v < (l->qk_each ? each[side] * vectors : vectors); v++)
+            vector(w, op, l->key_dim, !w->p->norms_uncounted);
     if (l->idle_kv) vector(w, op, l->key_dim, false);
 }
 
@@ -451,9 +463,17 @@ static void grouped_query(struct walk *w, const struct naive_layer *l)
         for (int d = 0; d < l->key_dim; d++) k.key[h][d] = w->group_of[h] * l->key_dim + d;
         for (int d = 0; d < l->value_dim; d++) k.value[h][d] = keys + w->group_of[h] * l->value_dim + d;
     }
+    for (int h = 0; h < w->heads && l->pairs; h++) { /* heads 2j and 2j+1 have keys of their own, values of both */
+        const int pair = h / 2 / (w->heads / w->groups), key = 2 * pair + h % 2;
+        k.value_dim = 2 * l->value_dim;
+        for (int d = 0; d < l->key_dim; d++) k.key[h][d] = key * l->key_dim + d;
+        for (int d = 0; d < k.value_dim; d++) k.value[h][d] = keys + 2 * pair * l->value_dim + d;
+    }
     if (l->index_heads) indexer(w, l);
+    if (l->value_mask) naive_key_mask(w, l);
     op = attend(w, l, &k, !w->p->uncached);
     if (l->shares_kv) op->kv_needed_bytes = 0; /* moved for the layer that made it */
+    if (l->pairs) naive_difference(w, l);
     if (l->output_gate) elementwise(w, op_open(w, "output_gate"), w->tokens * w->heads * l->value_dim, 2, 1, 5);
     if (l->head_gate) {
         linear(w, "head_gate_proj", w->tokens, m->hidden, w->heads, &m->mixer, false);
@@ -557,7 +577,7 @@ static void latent(struct walk *w, const struct naive_layer *l)
 /* ---- feed-forward ---- */
 
 /* SiLU is neg, exp, +, / and the gate one product more. */
-static void activation(struct walk *w, const char *name, int n, bool gated)
+void naive_activation(struct walk *w, const char *name, int n, bool gated)
 {
     elementwise(w, op_open(w, name), n, gated ? 2 : 1, 1, gated ? 5 : 4);
 }
@@ -574,7 +594,7 @@ static void dense(struct walk *w, const char *up, const char *act, const char *d
         linear(w, "adapter_up", w->tokens, adapter, gated ? 2 * width : width, &w->m->ffn, false);
         elementwise(w, op_open(w, "adapter_add"), w->tokens * (gated ? 2 * width : width), 2, 1, 1);
     }
-    activation(w, act, w->tokens * width, gated);
+    naive_activation(w, act, w->tokens * width, gated);
     if (l && l->act_stored) vector(w, &w->ops->op[w->ops->n - 1], l->act_stored, true);
     if (l && l->inner_norm) latent_norm(w, "mlp_inner_norm", width);
     linear(w, down, w->tokens, width, w->m->hidden, &w->m->ffn, bias);
@@ -662,11 +682,12 @@ static void experts(struct walk *w, const struct naive_layer *l)
     }
     if (l->latent) linear(w, "latent_down", w->tokens, m->hidden, l->latent, &m->ffn, false);
     grouped(w, "experts_up", l, stream, l->ungated ? 1 : 2, up);
-    activation(w, "experts_act", w->tokens * l->chosen * width, !l->ungated);
+    naive_activation(w, "experts_act", w->tokens * l->chosen * width, !l->ungated);
     grouped(w, "experts_down", l, width, 1, down);
     op = op_open(w, "combine");
     elementwise(w, op, w->tokens * l->chosen * stream, 1, 0, 2);
     elementwise(w, op, w->tokens * stream, 0, 1, 0);
+    if (l->group) naive_groups(w, l);
     if (l->latent_norm) { /* of the whole sum, so ranks add up first */
         if (w->p->ranks > 1) all_reduce_of(w, "latent_all_reduce", w->tokens * stream);
         latent_norm(w, "latent_norm", stream);
@@ -685,7 +706,7 @@ static void channel_mix(struct walk *w, int width, bool bare)
     const struct naive_model *m = w->m;
     naive_token_shift(w, "channel_shift", bare ? 1 : 2);
     linear(w, "up_proj", w->tokens, m->hidden, width, &m->ffn, false);
-    activation(w, "mlp_act", w->tokens * width, false);
+    naive_activation(w, "mlp_act", w->tokens * width, false);
     linear(w, "down_proj", w->tokens, width, m->hidden, &m->ffn, false);
     if (bare) return;
     linear(w, "receptance", w->tokens, m->hidden, m->hidden, &m->ffn, false);
@@ -746,6 +767,7 @@ static void head(struct walk *w, int vocab)
     const struct naive_model *m = w->m;
     const int rows = w->p->head_all || w->p->all_logits ? w->tokens : w->p->B, ranks = w->p->ranks;
     const int heads = m->heads ? m->heads : 1, drawn = w->p->all_logits ? w->tokens : w->p->B;
+    if (m->head_dense) naive_head_dense(w, rows);
     struct naive_op *op = op_open(w, "lm_head"), each = {.name = "lm_head", .layer = w->layer};
     for (int h = 0; h < heads; h++) { /* each over its own vector */
         struct naive_ops one = {.n = 0};
@@ -845,7 +867,7 @@ static void modalities(struct walk *w, const char *norm, const char *router, con
         w->ops->op[i].stored_elems = w->ops->op[i].stored_bytes = 0;
         w->ops->op[i].reread = true;
     }
-    activation(w, tangent, w->tokens * w->m->streams, false);
+    naive_activation(w, tangent, w->tokens * w->m->streams, false);
 }
 
 static void predict(struct walk *w)
@@ -895,7 +917,7 @@ static void own_input(struct walk *w)
     const struct naive_model *m = w->m;
     if (m->layer_dim == 0) return;
     linear(w, "layer_gate", w->tokens, m->hidden, m->layer_dim, &m->ffn, false);
-    activation(w, "layer_gate_act", w->tokens * m->layer_dim, true);
+    naive_activation(w, "layer_gate_act", w->tokens * m->layer_dim, true);
     linear(w, "layer_proj", w->tokens, m->layer_dim, m->hidden, &m->ffn, false);
     norms(w, "layer_norm", 1);
     if (m->streams == 0) {
@@ -921,7 +943,7 @@ static void feed_forward(struct walk *w, const struct naive_layer *l)
 {
     if (l->residual_unit) {
         linear(w, "unit_proj", w->tokens, w->m->hidden, w->m->hidden, &w->m->ffn, l->mlp_bias);
-        activation(w, "unit_act", w->tokens * w->m->hidden, false);
+        naive_activation(w, "unit_act", w->tokens * w->m->hidden, false);
     } else if (l->experts)
         experts(w, l);
     else if (l->channel_mix)
@@ -949,7 +971,7 @@ static void norm_gate(struct walk *w, int rank, const char *down, const char *ac
 {
     if (rank == 0) return;
     linear(w, down, w->tokens, w->m->hidden, rank, &w->m->router, false);
-    activation(w, act, w->tokens * rank, false);
+    naive_activation(w, act, w->tokens * rank, false);
     linear(w, up, w->tokens, rank, w->m->hidden, &w->m->router, false);
     elementwise(w, op_open(w, gate), w->tokens * w->m->hidden, 2, 1, 5);
 }
@@ -970,7 +992,7 @@ static void layer(struct walk *w, const struct naive_layer *l)
     if (!l->no_mixer && !l->kv_rank && !l->state.block) grouped_query(w, l);
     if (!l->parallel && !l->no_mixer) {
         all_reduce(w, "mixer_all_reduce");
-        if (!l->one_residual) residual(w, "mixer_residual");
+        if (!l->one_residual) block_residual(w, l, "mixer_residual");
     }
     if (w->m->laurel) residual(w, "laurel_add");
     norms(w, "mlp_norm", l->norms - before);
@@ -980,7 +1002,7 @@ static void layer(struct walk *w, const struct naive_layer *l)
         if (l->parallel) residual(w, "branch_sum");
         if (!l->residual_unit) all_reduce(w, l->parallel ? "layer_all_reduce" : "mlp_all_reduce");
         if (l->out_proj) linear(w, "block_proj", w->tokens, w->m->hidden, w->m->hidden, &w->m->ffn, false);
-        residual(w, l->parallel ? "layer_residual" : "mlp_residual");
+        block_residual(w, l, l->parallel ? "layer_residual" : "mlp_residual");
     }
     if (l->borrowed) return_borrowed(w, start);
     if (l->images) hold_back(w, start);

@@ -33,6 +33,7 @@ enum naive_block {
     NAIVE_LINEAR,
     NAIVE_LRU,
     NAIVE_CONV,
+    NAIVE_MEMORY, /* gates what an earlier layer's scan gave */
     NAIVE_WKV,
     NAIVE_TIME_MIX,
     NAIVE_FINCH,
@@ -74,6 +75,9 @@ struct naive_layer {
     bool index_blocks;          /* of heads that read the stream and take a block by its largest score */
     bool qkv_bias, o_bias, sinks;
     bool output_gate, head_gate, doubled_input;
+    bool pairs, pair_weight;  /* of heads, of which the second's answer is taken from the first's; the norm's weight */
+    bool value_mask;          /* a number of each key is made of its values and added to its scores */
+    bool residual_weights;    /* the stream has a factor for each element in both sums */
     bool gate_of_latent;      /* made with the queries, of the query latent before its norm beside what that makes */
     int mixer_gate, mlp_gate; /* ranks of gates behind the norms before both blocks; 0: none */
     struct naive_recurrence state;
@@ -96,18 +100,20 @@ struct naive_layer {
     bool out_proj;      /* a product of model width after the block */
     int experts, chosen, expert_width, shared_width, latent;
     bool expert_bias, router_bias, correction, shared_gate, router_norm, expert_scale;
-    bool latent_norm; /* over the latent, of the experts' sum */
-    int idle;         /* experts that give their input back */
-    int act_stored;   /* numbers of the nonlinearity */
-    bool inner_norm;  /* over the dense width, before the last product */
-    int branch_norms; /* over the model width, around experts */
+    bool latent_norm;       /* over the latent, of the experts' sum */
+    int idle;               /* experts that give their input back */
+    int group, group_width; /* experts of a group, and the width of its further one; 0: none */
+    int act_stored;         /* numbers of the nonlinearity */
+    bool inner_norm;        /* over the dense width, before the last product */
+    int branch_norms;       /* over the model width, around experts */
 };
 
 struct naive_model {
     int vocab, hidden, positions, layers;
     bool tied, head_bias, embed_norm;
-    int layer_dim, layer_vocab; /* a layer's own input by token; rows of the table of all of them */
-    int streams, laurel;        /* residual streams, 0 one; rank of the learned residual beside attention */
+    bool head_dense, head_dense_bias; /* a product, a nonlinearity and a norm before the output head */
+    int layer_dim, layer_vocab;       /* a layer's own input by token; rows of the table of all of them */
+    int streams, laurel;              /* residual streams, 0 one; rank of the learned residual beside attention */
     bool layer_scale;
     int embed_extra; /* rows of the embedding beyond the vocabulary */
     int joined;      /* vectors of the model width that one product makes one of, before the layers */

@@ -8,7 +8,7 @@
 struct subject {
     const char *json, *pattern;
     struct naive_model base; /* without layers; formats that are not given are bf16 */
-    struct naive_layer form[4];
+    struct naive_layer form[5];
 };
 
 /* clang-format off */

@@ -503,6 +503,7 @@ void naive_recurrent(struct walk *w, const struct naive_layer *l)
     case NAIVE_LINEAR: linear_attention(w, l); break;
     case NAIVE_LRU: lru(w, l); break;
     case NAIVE_CONV: gated_conv(w, l); break;
+    case NAIVE_MEMORY: naive_memory(w, l); break;
     case NAIVE_WKV: wkv(w, l); break;
     case NAIVE_TIME_MIX: time_mix(w, l); break;
     case NAIVE_FINCH: naive_finch(w, l); break;

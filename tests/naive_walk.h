@@ -52,4 +52,16 @@ void naive_diagonal(struct walk *w, const struct naive_layer *l);
 void naive_filter(struct walk *w, const struct naive_layer *l);
 void naive_recurrent(struct walk *w, const struct naive_layer *l);
 
+/* naive_pairs.c -- naive_key_mask: numbers of all keys, of their values; naive_difference: pairs of heads become one,
+ * and a norm; naive_groups: the further experts of the groups that a token chose any expert of; naive_head_dense:
+ * before the output head; naive_memory: a gate times an earlier scan's output. naive_activation -- a nonlinearity over
+ * n elements.
+ */
+void naive_key_mask(struct walk *w, const struct naive_layer *l);
+void naive_difference(struct walk *w, const struct naive_layer *l);
+void naive_groups(struct walk *w, const struct naive_layer *l);
+void naive_head_dense(struct walk *w, int rows);
+void naive_memory(struct walk *w, const struct naive_layer *l);
+void naive_activation(struct walk *w, const char *name, int n, bool gated);
+
 #endif

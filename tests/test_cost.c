@@ -14,7 +14,7 @@
 #include "calc/cost/cost.h"
 #include "calc/model/model.h"
 #include "calc/model/stored.h"
-#include "tests/naive_further_models.h"
+#include "tests/naive_pair_models.h"
 
 static const struct subject *const SUBJECTS[] = {&LLAMA,
                                                  &LLAMA_BIASED,
@@ -112,7 +112,14 @@ static const struct subject *const SUBJECTS[] = {&LLAMA,
                                                  &RWKV4,
                                                  &AXK1,
                                                  &AXK2,
-                                                 &LING_LINEAR};
+                                                 &LING_LINEAR,
+                                                 &DIFFLLAMA,
+                                                 &PHI4FLASH,
+                                                 &DOGE,
+                                                 &GROVE,
+                                                 &MODERNBERT,
+                                                 &NEOX_JAPANESE,
+                                                 &CHAMELEON};
 
 enum { SUBJECTS_N = sizeof SUBJECTS / sizeof SUBJECTS[0] };
 
@@ -294,13 +301,13 @@ static void compare(struct arena *a, const struct model *m, const struct naive_m
         }
     }
     evaluate(a, m, p, M, &ops, v);
-    size_t used[5] = {0}; /* operators met: of types 0.., and outside at 4 */
+    size_t used[6] = {0}; /* operators met: of types 0.., and outside at 5 */
     for (size_t i = 0; i < walk->n; i++) {
         const struct naive_op *w = &walk->op[i];
         const int type = w->layer < 0 ? -1 : n->layer[w->layer].type;
         const bool first = w->layer >= 0 && (i == 0 || walk->op[i - 1].layer != w->layer);
         if (first) used[type] = 0;
-        const size_t k = find(&ops, type, used[type < 0 ? 4 : type]++);
+        const size_t k = find(&ops, type, used[type < 0 ? 5 : type]++);
         double want[FIELDS];
         naive_fields(w, want);
         assert_string_equal(ops.op[k].name, w->name);
@@ -661,8 +668,11 @@ static void test_memory_equals_what_is_walked(void **state)
 static const struct subject *const SPLITS[] = {&SPLIT,        &SPLIT_MOE, &SPLIT_OSS,    &DEEPSEEK_V3,
                                                &SPLIT_FALCON, &DSA,       &SPLIT_GEMMA3N};
 
-static const struct subject *const FURTHER[] = {&SPLIT_STEP3,     &SPLIT_LAGUNA, &AXK2,       &MINIMAX_M3,
-                                                &SPLIT_FALCON_H1, &SPLIT_RWKV4,  &SPLIT_OLMO2};
+static const struct subject *const FURTHER[] = {&SPLIT_STEP3, &SPLIT_LAGUNA, &AXK2,  &MINIMAX_M3, &SPLIT_FALCON_H1,
+                                                &SPLIT_RWKV4, &SPLIT_OLMO2,  &GROVE, &MODERNBERT, &CHAMELEON};
+
+/* Two pairs of KV heads: two ranks at most. */
+static const struct subject *const PAIRED[] = {&PHI4FLASH, &DIFFLLAMA};
 
 static const struct subject *const DRAFTS[] = {&SPLIT_EAGLE3, &MEDUSA, &DFLASH};
 
@@ -682,6 +692,9 @@ static void test_tensor_parallel_rank(void **state)
     for (size_t i = 0; i < COUNT(SPLITS); i++) compare_subject(SPLITS[i], PASSES, COUNT(PASSES), 0);
     for (size_t i = 0; i < COUNT(STATEFUL); i++) compare_subject(STATEFUL[i], PASSES, COUNT(PASSES), 0);
     for (size_t i = 0; i < COUNT(FURTHER); i++) compare_subject(FURTHER[i], PASSES, COUNT(PASSES), 0);
+    for (size_t i = 0; i < COUNT(PAIRED); i++)
+        for (size_t k = 0; k < COUNT(PASSES); k++)
+            if (PASSES[k].ranks == 2) compare_subject(PAIRED[i], &PASSES[k], 1, 0);
     for (size_t i = 0; i < COUNT(DRAFTS); i++)
         for (size_t k = 0; k < COUNT(PASSES); k++)
             if (DRAFTS[i] != &DFLASH || PASSES[k].ranks == 2) compare_subject(DRAFTS[i], &PASSES[k], 1, 0);

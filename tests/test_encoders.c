@@ -627,7 +627,7 @@ static void test_refused(void **state)
         {"{\"model_type\":\"led\",\"architectures\":[\"BartForConditionalGeneration\"],\"vocab_size\":101,"
          "\"max_position_embeddings\":64," SIZES(28, 4, 31, 3) "}",
          "an encoder and decoder of a kind that ridge does not describe"},
-        {"{\"model_type\":\"longt5\"}", "an encoder and decoder of a kind that ridge does not describe"},
+        {"{\"model_type\":\"prophetnet\"}", "an encoder and decoder of a kind that ridge does not describe"},
     };
     (void)state;
     families_refused(CASES, sizeof CASES / sizeof CASES[0]);

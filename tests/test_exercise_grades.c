@@ -159,6 +159,10 @@ static void test_bytes_and_counts(void **state)
     assert_hint(&f, &count, "13.0154496 GB", "a count (of parameters) was asked; this is a number of bytes");
     assert_hint(&f, &count, "26,030,899,200", "constant factor");
     assert_hint(&f, &count, "13,0154,49600", "a comma groups thousands");
+    assert_right(&f, "count", &count, "13 015 449 600");
+    assert_right(&f, "count", &count, "13_015_449_600 parameters");
+    assert_hint(&f, &count, "13 0154 49600", "without an operator");
+    assert_hint(&f, &count, "13 015 449 60", "without an operator");
     assert_hint(&f, &count, "13.015,449", "a comma groups thousands");
 
     const struct exercise_question part = number(UNITS_FRAC, 0.43, 0.01);
@@ -184,6 +188,15 @@ static void test_bytes_and_counts(void **state)
         "2898 tps"};
     for (size_t i = 0; i < sizeof RATES / sizeof RATES[0]; i++) assert_right(&f, "rate", &rate, RATES[i]);
     assert_hint(&f, &rate, "2898", "give the unit");
+    struct exercise_question requests = number(UNITS_COUNT_PER_S, 1.663, 0.01);
+    requests.things = "request,req";
+    static const char *const COME[] = {
+        "1.663",  "1.663/s",       "1.663 1/s", "1.663 req/s", "1.663 requests a second", "99.8 req a minute",
+        "5987/h", "1.663 requests"};
+    for (size_t i = 0; i < sizeof COME / sizeof COME[0]; i++) assert_right(&f, "requests", &requests, COME[i]);
+    assert_hint(&f, &requests, "1.663 tok/s", "requests a second was asked; this is tokens per second");
+    assert_hint(&f, &requests, "1.663 potatoes/s", "'potatoes/s' is not known");
+    assert_hint(&f, &requests, "99.8", "too large");
     const struct exercise_question token = number(UNITS_BYTES_PER_TOKEN, 131072, 0.01);
     assert_right(&f, "token", &token, "131.1 kB/token");
     assert_right(&f, "token", &token, "128 KiB");
@@ -225,6 +238,9 @@ static void test_formulas(void **state)
                                         "1/(1/S + 1/T)",
                                         "\\frac{S T}{S + T}",
                                         "I = S T / (S + T)",
+                                        "I -> S T / (S + T)",
+                                        "T \\to S T / (S + T)",
+                                        "\xE2\x89\x88 S T / (S + T)",
                                         "2*S*T/(2*(S+T))",
                                         "\\frac{1}{S+T} \\sum_{i=1}^{S} T",
                                         "(S^2*T + S*T^2)/(S+T)^2"};

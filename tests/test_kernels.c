@@ -52,7 +52,7 @@ static void streams_at_odd_sizes(void **state)
 
 static void peaks_compute(void **state)
 {
-    static const int64_t SHAPES[][3] = {{192, 1}, {192, 17}, {384, 1001}, {1920, 3}};
+    static const int64_t SHAPES[][3] = {{192, 1}, {192, 17}, {384, 1001}, {1920, 3}, {1536, 16}, {1728, 31}};
     struct kern_machine m;
     (void)state;
     kern_machine_open(&m);
@@ -238,6 +238,7 @@ static void code_says_what_it_lacks(void **state)
                                                             .avx512 = true,
                                                             .avx512_bf16 = true,
                                                             .avx512_vnni = true,
+                                                            .amx_bf16 = true,
                                                             .neon = true,
                                                             .neon_bf16 = true,
                                                             .neon_dot = true};

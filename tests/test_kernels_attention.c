@@ -25,8 +25,13 @@ static void decode_at_odd_shapes(void **state)
         {2, 331, 16, 2, 128, 0, 0},     {1, 197, 24, 2, 64, 101, 0}, {3, 1, 13, 1, 192, 0, 0},
         {1, 134, 27, 3, 128, 0, 0},     {2, 67, 32, 2, 128, 0, 0},
     };
+    const struct kern *k = kern_find("decode-attention");
+    struct kern_machine m;
     (void)state;
-    kernel_check_all("decode-attention", SHAPES[0], sizeof SHAPES / sizeof SHAPES[0]);
+    kern_machine_open(&m);
+    for (int i = 0; i < 2; i++, m.asked = !m.asked) /* of either maker */
+        for (size_t j = 0; j < sizeof SHAPES / sizeof SHAPES[0]; j++) assert_true(kernel_check(k, &m, SHAPES[j]) > 0);
+    kern_machine_close(&m);
 }
 
 /* Prompts around blocks of queries and chunks of keys, windows around both. */

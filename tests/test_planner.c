@@ -1149,6 +1149,125 @@ static void test_confirm(void **state)
     arena_close(a);
 }
 
+/* Plans that are not simulated are told of beside one that is, each kind with its best and how many there are, by hand:
+ * every limit of tensor parallelism over two nodes of one GPU. */
+static void test_skipped(void **state)
+{
+    static const char *const GPU[] = {"h100-sxm"};
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct asked *k = ask(a, "llama-3.1-70b", GPU, 1, 2, 1.3, "900", "150");
+    const struct planner_watch watch = {.most = 60};
+    struct planner_result r;
+    struct planner_confirmed c;
+    struct planner_plan best = {.gpus = 0};
+    size_t n = 0;
+    (void)state;
+    k->device[0].per_node = 1;
+    k->q.formats_n = 1;
+    must(planner_search(a, &k->q, &r, &e), &e);
+    must(planner_confirm(a, &k->q, &k->work, &watch, &r, &c, &e), &e);
+    assert_true(c.found && c.verified.keeps && r.best[0].gpus == 2 && r.best[0].layout.pp == 2);
+    assert_null(planner_verifies(&r.best[0]));
+    for (size_t i = 0; i < COUNT(STEPS) * COUNT(SEQS); i++) {
+        struct planner_plan x = {.step_tokens = STEPS[i % 2], .seqs = SEQS[i / 2]}, y;
+        x.layout = layout_whole(&(struct layout){.tp = 2, .replicas = 1, .per_node = 1, .skew = 1});
+        assert_int_equal(planner_skip_of(&x), PLANNER_SKIP_NODES);
+        must(planner_at(a, &k->q, &x, &y, &e), &e);
+        if (y.verdict != PLANNER_MEETS) continue;
+        if (n++ == 0 || planner_order(&k->q, &y, &best) < 0) best = y;
+    }
+    assert_true(n > 0);
+    for (enum planner_skip s = 0; s < PLANNER_SKIPS; s++)
+        assert_int_equal(c.skipped[s].n, s == PLANNER_SKIP_NODES ? n : 0);
+    same_plan(&c.skipped[PLANNER_SKIP_NODES].best, &best, "skipped");
+    /* nothing else keeps the promises: they stay, unsimulated, and are told of as well */
+    k->q.like.tp = 2;
+    must(planner_search(a, &k->q, &r, &e), &e);
+    must(planner_confirm(a, &k->q, &k->work, &watch, &r, &c, &e), &e);
+    assert_true(!c.found && r.best_n > 0 && c.skipped[PLANNER_SKIP_NODES].n == n);
+    /* each reason by its layout, and each in words */
+    static const struct {
+        struct layout l;
+        enum planner_skip why;
+    } CASES[] = {
+        {{.tp = 8, .replicas = 3, .per_node = 8}, PLANNER_SIMULATED},
+        {{.tp = 4, .pp = 2, .per_node = 4}, PLANNER_SIMULATED},
+        {{.tp = 1, .dp = 8, .ep = 8, .per_node = 4}, PLANNER_SIMULATED},
+        {{.tp = 8, .dcp = 8, .replicas = 2, .per_node = 8}, PLANNER_SIMULATED},
+        {{.tp = 16, .per_node = 8}, PLANNER_SKIP_NODES},
+        {{.tp = 8, .pp = 2, .per_node = 4}, PLANNER_SKIP_NODES},
+        {{.tp = 8, .dp = 2, .per_node = 4}, PLANNER_SKIP_NODES},
+        {{.tp = 2, .dp = 4, .pp = 2, .per_node = 8}, PLANNER_SKIP_GROUPS},
+        {{.tp = 4, .dp = 2, .dcp = 2, .per_node = 8}, PLANNER_SKIP_CONTEXTS},
+        {{.tp = 4, .pp = 2, .dcp = 2, .per_node = 8}, PLANNER_SKIP_CONTEXTS},
+        {{.tp = 1, .replicas = SIMULATE_REPLICAS_MAX + 1, .per_node = 8}, PLANNER_SKIP_COPIES},
+    };
+    for (size_t i = 0; i < COUNT(CASES); i++) {
+        const struct planner_plan x = {.layout = layout_whole(&CASES[i].l)};
+        if (planner_skip_of(&x) != CASES[i].why) fail_msg("case %zu: %d", i, planner_skip_of(&x));
+        assert_true((planner_verifies(&x) == NULL) == (CASES[i].why == PLANNER_SIMULATED));
+    }
+    arena_close(a);
+}
+
+/* The error of a run's quantile is that of ten parts of it, counted here again from its records: about the spread of
+ * runs with other requests, neither a tenth of it nor ten times as much. Each request as if it were independent, which
+ * neighbours in one batch are not, is the known mistake: too sure. */
+static void test_run_error(void **state)
+{
+    static const char *const GPU[] = {"h100-sxm"};
+    enum { RUNS = 7, N = 3001, PART = N / 10 };
+    struct arena *a = arena_open();
+    struct err e = {0};
+    struct asked *k = ask(a, "llama-3.1-8b", GPU, 1, 2, 13, "777", "131");
+    struct planner_result r;
+    double sum = 0, squares = 0, said = 0, alone = 0;
+    (void)state;
+    must(planner_search(a, &k->q, &r, &e), &e);
+    assert_true(r.best_n > 0);
+    for (int run = 0; run < RUNS; run++) {
+        struct workload_spec s = {.turns = 1, .samples = 1, .requests = N, .rate_per_s = 13, .seed = (uint64_t)run + 3};
+        struct planner_run x;
+        struct planner_verified v, whole;
+        double part[PART], all[N], of = 0, of2 = 0;
+        must(workload_length_parse(a, "exponential:777,max=5000", &s.prompt, &e), &e);
+        must(workload_length_parse(a, "exponential:131,max=2000", &s.output, &e), &e);
+        must(workload_make(a, &s, &k->work, &e), &e);
+        k->q.judged = (struct planner_window){0, N};
+        k->q.traffic.longest_tokens = 7000;
+        must(planner_run(a, &k->q, &r.best[0], &k->work, &x, &e), &e);
+        must(planner_run_judge(a, &k->q, &x, &v, &e), &e);
+        k->q.judged = (struct planner_window){0, 0}; /* nothing is judged alone: its parts may differ */
+        must(planner_run_judge(a, &k->q, &x, &whole, &e), &e);
+        assert_true(isnan(whole.ttft_error_frac) && isnan(whole.tpot_error_frac) && whole.ttft_s == v.ttft_s);
+        k->q.judged = (struct planner_window){7, 7 + 999}; /* too few */
+        must(planner_run_judge(a, &k->q, &x, &whole, &e), &e);
+        assert_true(isnan(whole.ttft_error_frac) && whole.ttft_s > 0);
+        for (size_t p = 0; p < 10; p++) {
+            for (size_t i = 0; i < PART; i++) part[i] = simulate_ttft_s(&x.result.record[p * PART + i]);
+            qsort(part, PART, sizeof *part, by_size);
+            const double q = part[(size_t)ceil(.95 * PART) - 1] / v.ttft_s;
+            of += q / 10;
+            of2 += q * q / 10;
+        }
+        const double error = 2.262 * sqrt((of2 - of * of) * 10 / 9 / 10);
+        if (fabs(v.ttft_error_frac / error - 1) > .02) fail_msg("error %.4g, by hand %.4g", v.ttft_error_frac, error);
+        for (size_t i = 0; i < N; i++) all[i] = simulate_ttft_s(&x.result.record[i]);
+        qsort(all, N, sizeof *all, by_size);
+        /* of independent ones: the ranks that the quantile is between, 95 in 100 */
+        const double half = 1.96 * sqrt(N * .95 * .05);
+        alone += (all[(size_t)(.95 * N + half)] - all[(size_t)(.95 * N - half)]) / 2 / v.ttft_s / RUNS;
+        sum += v.ttft_s;
+        squares += v.ttft_s * v.ttft_s;
+        said += v.ttft_error_frac / RUNS;
+    }
+    const double mean = sum / RUNS, spread = 1.96 * sqrt((squares / RUNS - mean * mean) * RUNS / (RUNS - 1)) / mean;
+    if (!(said > spread / 3 && said < 3 * spread)) fail_msg("errors of %.4g, runs within %.4g", said, spread);
+    if (!(alone < .8 * said)) fail_msg("errors of %.4g, of independent requests %.4g", said, alone);
+    arena_close(a);
+}
+
 /* The same with two pools to choose from: the best pair on paper is refuted, and the cheapest that is not is found
  * among all limits, numbers of copies and splits. */
 static void test_confirm_pools(void **state)
@@ -1424,6 +1543,7 @@ int main(void)
         cmocka_unit_test(test_seeds),        cmocka_unit_test(test_draft),
         cmocka_unit_test(test_draft_unit),   cmocka_unit_test(test_pools),
         cmocka_unit_test(test_confirm),      cmocka_unit_test(test_confirm_pools),
+        cmocka_unit_test(test_skipped),      cmocka_unit_test(test_run_error),
         cmocka_unit_test(test_near),         cmocka_unit_test(test_bulk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,6 +16,62 @@ static const struct {
     int64_t total_params;
     const char *json;
 } PUBLISHED[] = {
+    {"apertus-8b", 8053338176,
+     "{\"model_type\":\"apertus\",\"hidden_size\":4096,\"num_hidden_layers\":32,\"num_atte"
+     "ntion_heads\":32,\"num_key_value_heads\":8,\"intermediate_size\":21504,\"vocab_size"
+     "\":131072,\"hidden_act\":\"xielu\",\"tie_word_embeddings\":false,\"qk_norm\":true,\""
+     "post_norm\":false,\"attention_bias\":false,\"mlp_bias\":false}"},
+    {"granite-4.0-micro", 3402836480, /* safetensors total of the Hub */
+     "{\"model_type\":\"granitemoehybrid\",\"hidden_size\":2560,\"num_hidden_layers\":40,"
+     "\"num_attention_heads\":40,\"num_key_value_heads\":8,\"intermediate_size\":8192,\"sh"
+     "ared_intermediate_size\":8192,\"num_local_experts\":0,\"num_experts_per_tok\":0,\"vo"
+     "cab_size\":100352,\"tie_word_embeddings\":true,\"mamba_n_heads\":128,\"mamba_d_head"
+     "\":64,\"mamba_d_state\":256,\"mamba_expand\":2,\"layer_types\":[\"attention\",\"atte"
+     "ntion\",\"attention\",\"attention\",\"attention\",\"attention\",\"attention\",\"atte"
+     "ntion\",\"attention\",\"attention\",\"attention\",\"attention\",\"attention\",\"atte"
+     "ntion\",\"attention\",\"attention\",\"attention\",\"attention\",\"attention\",\"atte"
+     "ntion\",\"attention\",\"attention\",\"attention\",\"attention\",\"attention\",\"atte"
+     "ntion\",\"attention\",\"attention\",\"attention\",\"attention\",\"attention\",\"atte"
+     "ntion\",\"attention\",\"attention\",\"attention\",\"attention\",\"attention\",\"atte"
+     "ntion\",\"attention\",\"attention\"],\"position_embedding_type\":\"rope\"}"},
+    {"granite-4.0-h-tiny", 6939037248,
+     "{\"model_type\":\"granitemoehybrid\",\"hidden_size\":1536,\"num_hidden_layers\":40,"
+     "\"num_attention_heads\":12,\"num_key_value_heads\":4,\"intermediate_size\":512,\"sha"
+     "red_intermediate_size\":1024,\"num_local_experts\":64,\"num_experts_per_tok\":6,\"vo"
+     "cab_size\":100352,\"tie_word_embeddings\":true,\"mamba_n_heads\":48,\"mamba_d_head\""
+     ":64,\"mamba_d_state\":128,\"mamba_d_conv\":4,\"mamba_n_groups\":1,\"mamba_expand\":2"
+     ",\"mamba_chunk_size\":256,\"layer_types\":[\"mamba\",\"mamba\",\"mamba\",\"mamba\","
+     "\"mamba\",\"attention\",\"mamba\",\"mamba\",\"mamba\",\"mamba\",\"mamba\",\"mamba\","
+     "\"mamba\",\"mamba\",\"mamba\",\"attention\",\"mamba\",\"mamba\",\"mamba\",\"mamba\","
+     "\"mamba\",\"mamba\",\"mamba\",\"mamba\",\"mamba\",\"attention\",\"mamba\",\"mamba\","
+     "\"mamba\",\"mamba\",\"mamba\",\"mamba\",\"mamba\",\"mamba\",\"mamba\",\"attention\","
+     "\"mamba\",\"mamba\",\"mamba\",\"mamba\"],\"position_embedding_type\":\"nope\"}"},
+    {"bitnet-2b-4t", 2412820480,
+     "{\"model_type\":\"bitnet\",\"hidden_size\":2560,\"num_hidden_layers\":30,\"num_atten"
+     "tion_heads\":20,\"num_key_value_heads\":5,\"intermediate_size\":6912,\"vocab_size\":"
+     "128256,\"tie_word_embeddings\":true,\"hidden_act\":\"relu2\"}"},
+    {"ernie-4.5-21b-a3b", 21825437888,
+     "{\"model_type\":\"ernie4_5_moe\",\"hidden_size\":2560,\"num_hidden_layers\":28,\"num"
+     "_attention_heads\":20,\"num_key_value_heads\":4,\"intermediate_size\":12288,\"moe_in"
+     "termediate_size\":1536,\"moe_num_experts\":64,\"moe_k\":6,\"moe_num_shared_experts\""
+     ":2,\"moe_layer_start_index\":1,\"moe_layer_end_index\":27,\"moe_layer_interval\":1,"
+     "\"vocab_size\":103424,\"tie_word_embeddings\":true,\"use_bias\":false}"},
+    {"exaone-4.0-32b", 32003216384,
+     "{\"model_type\":\"exaone4\",\"hidden_size\":5120,\"num_hidden_layers\":64,\"num_atte"
+     "ntion_heads\":40,\"num_key_value_heads\":8,\"head_dim\":128,\"intermediate_size\":27"
+     "392,\"vocab_size\":102400,\"tie_word_embeddings\":false,\"sliding_window\":4096,\"sl"
+     "iding_window_pattern\":\"LLLG\"}"},
+    {"command-a", 111057580032,
+     "{\"model_type\":\"cohere2\",\"hidden_size\":12288,\"num_hidden_layers\":64,\"num_att"
+     "ention_heads\":96,\"num_key_value_heads\":8,\"head_dim\":128,\"intermediate_size\":3"
+     "6864,\"vocab_size\":256000,\"tie_word_embeddings\":true,\"sliding_window\":4096,\"sl"
+     "iding_window_pattern\":4}"},
+    {"falcon-h1-0.5b", 521411104,
+     "{\"model_type\":\"falcon_h1\",\"hidden_size\":1024,\"num_hidden_layers\":36,\"num_at"
+     "tention_heads\":8,\"num_key_value_heads\":2,\"head_dim\":64,\"intermediate_size\":20"
+     "48,\"vocab_size\":32784,\"mamba_d_ssm\":1536,\"mamba_n_heads\":24,\"mamba_d_head\":6"
+     "4,\"mamba_n_groups\":1,\"mamba_d_state\":128,\"mamba_d_conv\":4,\"mamba_chunk_size\""
+     ":128,\"mamba_rms_norm\":false,\"tie_word_embeddings\":false}"},
     {"granite-3.1-8b", 8170848256,
      "{\"model_type\":\"granite\",\"hidden_size\":4096,\"num_hidden_layers\":40,"
      "\"num_attention_heads\":32,\"num_key_value_heads\":8,\"intermediate_size\":12800,"

@@ -14,6 +14,7 @@
 
 #include "calc/cli/commands.h"
 #include "calc/cli/report.h"
+#include "calc/cli/simulate_charts.h"
 #include "tests/scratch.h"
 
 /* -- a small reader of HTML -- */
@@ -190,7 +191,7 @@ static void test_page(void **state)
         (void)snprintf(id, sizeof id, "id=\"%s\"", IDS[i]);
         has(&m, id);
     }
-    has(&m, "vllm serve meta-llama/Llama-3.1-8B");
+    has(&m, "vllm serve meta-llama/Llama-3.1-8B-Instruct ");
     has(&m, "keeps its promises");
     has(&m, "2*B*D*(N*H + 2*K*H)"); /* a product of the decode step */
     has(&m, "prefers-color-scheme:dark");
@@ -360,13 +361,35 @@ static void test_svg(void **state)
     arena_close(a);
 }
 
+/* Pieces of time of 10 s in 300: means of steps weighted by how long they last there, and the longest wait of those who
+ * came in each; who was never begun has none. */
+static void test_bins(void **state)
+{
+    struct simulate_record x[] = {{.arrival_s = 0, .start_s = .002},
+                                  {.arrival_s = .01, .start_s = .05},
+                                  {.arrival_s = .02, .start_s = .021},
+                                  {.arrival_s = 5.01, .start_s = 5.3},
+                                  {.arrival_s = 9.999, .start_s = (double)NAN}};
+    const struct simulate_result r = {.record = x, .n = 5, .span_s = 10};
+    const struct simulate_step step[] = {{.start_s = 0, .end_s = 5, .running = 4, .blocks = 30},
+                                         {.start_s = 5.0 + 1. / 60, .end_s = 10, .running = 10, .blocks = 60}};
+    struct simulate_bins b;
+    simulate_bins_of(step, 2, &r, 120, &b);
+    assert_true(fabs(b.batch[0] - 4) < 1e-9 && fabs(b.batch[149] - 4) < 1e-9);
+    assert_true(fabs(b.batch[150] - 5) < 1e-6); /* half of it idle */
+    assert_true(fabs(b.batch[299] - 10) < 1e-9 && fabs(b.blocks_percent[299] - 50) < 1e-9);
+    assert_true(fabs(b.wait_s[0] - .04) < 1e-12); /* the longest, not the last nor the mean */
+    assert_true(b.wait_s[1] == 0 && fabs(b.wait_s[150] - .29) < 1e-12 && b.wait_s[299] == 0);
+    (void)state;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_page),    cmocka_unit_test(test_page_repeats), cmocka_unit_test(test_floors_are_marked),
         cmocka_unit_test(test_no_plan), cmocka_unit_test(test_other_aims),   cmocka_unit_test(test_hostile_names),
         cmocka_unit_test(test_text),    cmocka_unit_test(test_ticks),        cmocka_unit_test(test_range),
-        cmocka_unit_test(test_svg),
+        cmocka_unit_test(test_svg),     cmocka_unit_test(test_bins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

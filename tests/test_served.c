@@ -125,7 +125,7 @@ static void test_finds_terms(void **state)
     assert_int_equal(served_groups(a, &s, 0, &g, &n, &e), ERR_OK);
     assert_int_equal(n, 2); /* dense, and all */
     assert_true(g[0].rows == N && g[0].families == 3 && g[0].median_frac < 0.02 && g[0].within_frac > 0.89);
-    assert_true(g[0].median_frac < g[0].baseline_median_frac && fabs(g[0].drift_tp) < 0.1);
+    assert_true(g[0].median_frac < g[0].baseline_median_frac && fabs(g[0].drift_tp.median) < 0.1);
     struct served_group *parts;
     size_t parts_n, rows_n = 0;
     assert_int_equal(served_groups(a, &s, SERVED_BY_CLIENTS | SERVED_BY_RANKS, &parts, &parts_n, &e), ERR_OK);
@@ -164,17 +164,18 @@ static void test_finds_terms(void **state)
         row[i].model = i % 2 ? "a" : "b";
     }
     assert_int_equal(served_groups(a, &s, 0, &g, &n, &e), ERR_OK);
-    assert_true(g[0].drift_clients_sets > 9 && fabs(g[0].drift_clients - 0.03) < 1e-9 && g[0].drift_clients_se < 1e-9);
-    assert_true(g[0].drift_tp_sets > 3 && fabs(g[0].drift_tp + 0.02) < 1e-9 && g[0].bias_frac > 0);
-    assert_true(g[0].drift_clients_models == 3 && g[0].drift_clients_models_se < 1e-9);
+    assert_true(g[0].drift_clients.sets > 9 && fabs(g[0].drift_clients.median - 0.03) < 1e-9 &&
+                g[0].drift_clients.se < 1e-9);
+    assert_true(g[0].drift_tp.sets > 3 && fabs(g[0].drift_tp.median + 0.02) < 1e-9 && g[0].bias_frac > 0);
+    assert_true(g[0].drift_clients.models == 3 && g[0].drift_clients.models_se < 1e-9);
     for (size_t i = 0; i < N; i++) { /* each family its own: 3, 4 and 8 %, so that the mean is 5 */
         row[i].predicted_s *= exp((double)(i % 3 == 0 ? 0 : i % 3 == 1 ? 1 : 5) / 100 * log2(row[i].clients));
         row[i].model = i % 3 == 0 ? "a" : i % 3 == 1 ? "b" : "c";
     }
     assert_int_equal(served_groups(a, &s, 0, &g, &n, &e), ERR_OK);
     /* deviations -2, -1, 3: sqrt(14/2) over sqrt(3) */
-    assert_true(g[0].drift_clients_models == 3 && fabs(g[0].drift_clients_models_se - 0.01 * sqrt(7.0 / 3)) < 1e-9);
-    assert_true(g[0].drift_clients_models_se > 3 * g[0].drift_clients_se || g[0].drift_clients_sets < 9);
+    assert_true(g[0].drift_clients.models == 3 && fabs(g[0].drift_clients.models_se - 0.01 * sqrt(7.0 / 3)) < 1e-9);
+    assert_true(g[0].drift_clients.models_se > 3 * g[0].drift_clients.se || g[0].drift_clients.sets < 9);
     s.families_n = 1; /* nobody else to learn from */
     for (size_t i = 0; i < N; i++) {
         row[i].family = 0;
@@ -211,9 +212,9 @@ static void test_servers(void **state)
                       "%lld: %.0f %%; 2x clients %+.1f +- %.1f %% (%lld models), 2x ranks %+.1f +- %.1f %% (%lld)\n",
                       g[i].engine, g[i].kind, (long long)g[i].rows, 100 * g[i].median_frac, 100 * g[i].within_frac,
                       100 * g[i].baseline_median_frac, (long long)g[i].first_rows, 100 * g[i].first_median_frac,
-                      100 * g[i].drift_clients, 100 * g[i].drift_clients_models_se,
-                      (long long)g[i].drift_clients_models, 100 * g[i].drift_tp, 100 * g[i].drift_tp_models_se,
-                      (long long)g[i].drift_tp_models);
+                      100 * g[i].drift_clients.median, 100 * g[i].drift_clients.models_se,
+                      (long long)g[i].drift_clients.models, 100 * g[i].drift_tp.median, 100 * g[i].drift_tp.models_se,
+                      (long long)g[i].drift_tp.models);
         if (engine_load(a, g[i].engine, &stated, &e) != ERR_OK) fail_msg("%s", e.text);
         assert_true(fabs(stated.terms.host_s - g[i].host_s) < 5e-5);
         assert_true(fabs(stated.terms.kernel_s - g[i].kernel_s) < 5e-8 && stated.terms.factor == 1);
@@ -224,10 +225,10 @@ static void test_servers(void **state)
         assert_true(g[i].within_frac > 0.8 && g[i].ratio < 0.7);
         if (!all && g[i].first_rows > 0) assert_true(g[i].first_median_frac < 0.3);
         const bool waves = strcmp(g[i].engine, "sglang") == 0, in_parts = strcmp(g[i].engine, "trtllm") == 0;
-        assert_true(fabs(g[i].drift_clients) < (!dense && !all && waves ? 0.065 : 0.03));
-        assert_true(isnan(g[i].drift_tp) || fabs(g[i].drift_tp) < (waves                        ? 0.05
-                                                                   : !dense && !all && in_parts ? 0.06
-                                                                                                : 0.03));
+        assert_true(fabs(g[i].drift_clients.median) < (!dense && !all && waves ? 0.065 : 0.03));
+        assert_true(isnan(g[i].drift_tp.median) || fabs(g[i].drift_tp.median) < (waves                        ? 0.05
+                                                                                 : !dense && !all && in_parts ? 0.06
+                                                                                                              : 0.03));
     }
     arena_close(a);
 }

@@ -154,6 +154,12 @@ static void newest_quiet_ceilings_are_the_device(void **state)
     assert_int_equal(this_cpu_make(*state, "m.db", r, n + 1, 1, &cpu, &e), ERR_OK);
     check_device(&cpu.hw);
     assert_int_equal(this_cpu_make(*state, "m.db", r + n, 1, 1, &cpu, &e), ERR_INPUT);
+    /* tiles are the faster unit of bf16 where there are some */
+    r[n] = result_of(48, "2026-11-02T00:00:02Z", "fma", "compute", 0.01);
+    r[n].unit = "bf16-tile";
+    assert_int_equal(this_cpu_make(*state, "m.db", r, n + 1, 1, &cpu, &e), ERR_OK);
+    assert_near(cpu.hw.peak_flops_per_s[HW_BF16], 7.7e11, 1);
+    assert_near(cpu.hw.peak_flops_per_s[HW_FP32_VECTOR], 7.7e10, 1);
 }
 
 /* What comes later and is worse, ended early or lost its fast codes is no other machine. */

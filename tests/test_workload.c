@@ -255,7 +255,8 @@ static void test_forms(void **state)
         {"Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,472,18,490,Conversation "
          "log\n45,ChatGPT,1087,0,1087,API log\n118,GPT-4,417,276,693,Conversation log\n",
          2, 113, 417, 276},
-        {"{\"timestamp\": 27482, \"input_length\": 6955, \"output_length\": 52, \"hash_ids\": [46, 47, 2353]}\n"
+        {"{\"timestamp\": 27482, \"input_length\": 6955, \"output_length\": 52, \"hash_ids\": [46, 47, 48, 49, "
+         "50, 51, 52, 53, 54, 55, 56, 57, 2353]}\n"
          "{\"hash_ids\": [], \"timestamp\": 30535, \"input_length\": 6472, \"output_length\": 26}\n",
          2, 3.053, 6472, 26},
     };
@@ -295,6 +296,34 @@ static void test_hashes(void **state)
     arena_close(a);
 }
 
+/* What contradicts itself and can be read is counted and said, with its first line; a last block without a name is
+ * none. */
+static void test_notes(void **state)
+{
+    static const char *const CASES[][2] = {
+        {"Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,GPT-4,472,18,490,x\n"
+         "4,GPT-4,472,0,471,x\r\n9,GPT-4,472,18,18,x\n3,GPT-4,1,1,2,x\n",
+         "left out 1 request without tokens; Total tokens of 2 rows (the first: line 3) are not request and response: "
+         "not read; 1 row stood before earlier ones: sorted"},
+        {"{\"timestamp\":1,\"input_length\":1000,\"output_length\":5,\"hash_ids\":[4]}\n", NULL},
+        {"{\"timestamp\":1,\"input_length\":1024,\"output_length\":5,\"hash_ids\":[4,5]}\n"
+         "{\"timestamp\":1,\"input_length\":1025,\"output_length\":5,\"hash_ids\":[4,5,6]}\n",
+         NULL},
+    };
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct arena *a = arena_open();
+        struct workload w;
+        struct err e;
+        if (read_text(a, CASES[i][0], &w, &e) != ERR_OK) fail_msg("%zu: %s", i, e.text);
+        if (CASES[i][1])
+            assert_string_equal(w.note, CASES[i][1]);
+        else
+            assert_null(w.note);
+        arena_close(a);
+    }
+    (void)state;
+}
+
 /* Each with one sentence that says where. */
 static void test_refusals(void **state)
 {
@@ -320,6 +349,26 @@ static void test_refusals(void **state)
         {"TIMESTAMP,ContextTokens,GeneratedTokens\n2023-13-01 00:00:00,5,5\n",
          "t.csv:2: wanted a time such as 2023-11-16 18:17:03.97, not '2023-13-01 00:00:00'"},
         {"{\"timestamp\":1,\"input_length\":5}\n", "t.csv:1: wanted timestamp, input_length and output_length"},
+#define LINE "{\"timestamp\":1,\"input_length\":1000,\"output_length\":5"
+        {LINE ",\"hash_ids\":[1,2]}\n" LINE ",\"hash_ids\":[1,2,3]}\n",
+         "t.csv:2: hash_ids: 3 names of blocks for input_length 1000, wanted 2, one for 512"},
+        {"{\"timestamp\":1,\"input_length\":1500,\"output_length\":5,\"hash_ids\":[1]}\n",
+         "t.csv:1: hash_ids: 1 name of blocks for input_length 1500, wanted 3, one for 512"},
+        {LINE ",\"hash_ids\":[1,-2]}\n", "t.csv:1: hash_ids: wanted whole numbers from 0 to 4294967294, not '-2'"},
+        {LINE ",\"hash_ids\":[1,NaN]}\n", "t.csv:1: hash_ids: wanted whole numbers from 0 to 4294967294, not 'NaN'"},
+        {LINE ",\"hash_ids\":7}\n", "t.csv:1: hash_ids: wanted a list"},
+        {LINE ",\"timestamp\":1}\n", "t.csv:1: timestamp twice"},
+        {LINE "}\n{\"timestamp\": -1}", "t.csv:2: timestamp: wanted milliseconds from 0 on, not '-1'"},
+        {"{\"timestamp\": NaN, \"input_length\": 3}", "t.csv:1: timestamp: wanted milliseconds from 0 on, not 'NaN'"},
+        {"{\"input_length\": 1e12}",
+         "t.csv:1: input_length: wanted a whole number of tokens from 1 to 16777216, not '1e12'"},
+        {"{\"input_length\": \"5\"}",
+         "t.csv:1: input_length: wanted a whole number of tokens from 1 to 16777216, not '\"5\"'"},
+        {"{\"output_length\": 0.5}",
+         "t.csv:1: output_length: wanted a whole number of tokens from 1 to 16777216, not '0.5'"},
+        {LINE "}\n[1]\n", "t.csv:2: byte 0: found \"[1]\", wanted an object"},
+        {"Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,472,18,x,\n",
+         "t.csv:2: Total tokens: wanted a whole number of tokens from 0 to 16777216, not 'x'"},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
         struct arena *a = arena_open();
@@ -510,11 +559,12 @@ static void test_drawn_arrivals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_arrivals),       cmocka_unit_test(test_chains),  cmocka_unit_test(test_dates),
-        cmocka_unit_test(test_drawn_arrivals), cmocka_unit_test(test_diurnal), cmocka_unit_test(test_lengths),
-        cmocka_unit_test(test_empirical),      cmocka_unit_test(test_seed),    cmocka_unit_test(test_turns),
-        cmocka_unit_test(test_forms),          cmocka_unit_test(test_hashes),  cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_published),      cmocka_unit_test(test_watched), cmocka_unit_test(test_large_file),
+        cmocka_unit_test(test_arrivals),       cmocka_unit_test(test_chains),    cmocka_unit_test(test_dates),
+        cmocka_unit_test(test_drawn_arrivals), cmocka_unit_test(test_diurnal),   cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_empirical),      cmocka_unit_test(test_seed),      cmocka_unit_test(test_turns),
+        cmocka_unit_test(test_forms),          cmocka_unit_test(test_hashes),    cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_refusals),       cmocka_unit_test(test_published), cmocka_unit_test(test_watched),
+        cmocka_unit_test(test_large_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,9 +21,9 @@
 #undef json_bool
 
 enum {
-    FILE_MAX_BYTES = 64 << 20,
+    FILE_MAX_BYTES = 4 << 20,
     DEPTH_MAX = 64,
-    CONTAINERS_MAX = 2 << 20, /* json-c spends 300-700 bytes on an empty one: 64 MiB of "[]," would take 7 GB */
+    CONTAINERS_MAX = 1 << 18, /* json-c spends 300-700 bytes on an empty one: 4 MiB of "[]," would take half a GB */
     FOUND_MAX = 48,
     NAME_MAX_BYTES = 200,
 };
@@ -37,7 +37,7 @@ struct bytes {
 
 static enum err_code too_large(const char *name, struct err *e)
 {
-    return err_set(e, ERR_INPUT, "%s: larger than 64 MiB, wanted a JSON file such as config.json", name);
+    return err_set(e, ERR_INPUT, "%s: larger than 4 MiB, wanted a JSON file such as config.json", name);
 }
 
 static enum err_code read_all(int fd, const char *name, struct bytes *b, struct err *e)

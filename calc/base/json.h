@@ -1,7 +1,8 @@
 /* json -- JSON as published, read through json-c, with errors that name file and key path.
  *
  * Accepts what real config.json files hold: Infinity, -Infinity and NaN tokens, bytes after the first value, a UTF-8
- * byte order mark. Refuses (ERR_INPUT) malformed text with its line, nesting deeper than 64, files over 64 MiB. */
+ * byte order mark. Refuses (ERR_INPUT) malformed text with its line, nesting deeper than 64, files over 4 MiB:
+ * config.json of published models is below one, and json-c takes up to 70 bytes for each byte of a file. */
 #ifndef RIDGE_BASE_JSON_H
 #define RIDGE_BASE_JSON_H
 

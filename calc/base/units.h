@@ -25,6 +25,7 @@ enum units_kind {
     UNITS_BYTES_PER_S,        /* bytes/s */
     UNITS_FLOPS_PER_S,        /* flops/s */
     UNITS_TOK_PER_S,          /* tokens/s */
+    UNITS_COUNT_PER_S,        /* things/s: requests */
     UNITS_FRAC,               /* a part of one, shown as such */
     UNITS_RATIO,              /* a ratio of two like things, may exceed one */
     UNITS_FLOPS_PER_BYTE,     /* arithmetic intensity */
@@ -57,13 +58,14 @@ enum err_code units_parse_rate(const char *s, enum units_kind kind, double *out_
 enum err_code units_parse_time(const char *s, double *out_s, struct err *e);
 
 /* units_read_word -- what the unit behind a number is, as people write it: "GiB", "ms", "microseconds", "TFLOPS",
- * "tokens per second", "1/s", "kB/tok", "flops per byte", "$/1M tokens", "%", "x"; of a count also "B", "G" and
- * "billion", with or without the things counted ("billion tokens", "Gparams"), which are those in things: a list with
- * commas, each with an s behind it or none ("parameter,param"); NULL: none may be named. wanted decides what several
- * readings leave open: of a count "B" is 1e9, of anything else bytes; and what a question says already may be missing
- * ("kB" for bytes per token, "TFLOPS" for flops per second, "1/s" for tokens per second) or be there ("ms/step").
- * *kind and *factor (to base units) are set when it is a unit, which need not be the one wanted; else false. Bits are
- * eighths of bytes. Case counts where it tells units apart (ms, Mb, MB). */
+ * "tokens per second", "requests a minute", "1/s", "kB/tok", "flops per byte", "$/1M tokens", "%", "x"; of a count also
+ * "B", "G" and "billion", with or without the things counted ("billion tokens", "Gparams"), which are those in things:
+ * a list with commas, each with an s behind it or none ("parameter,param"); NULL: none may be named. wanted decides
+ * what several readings leave open: of a count "B" is 1e9, of anything else bytes; and what a question says already may
+ * be missing
+ * ("kB" for bytes per token, "TFLOPS" for flops per second, "1/s" for tokens per second, "requests" for requests a
+ * second) or be there ("ms/step"). *kind and *factor (to base units) are set when it is a unit, which need not be the
+ * one wanted; else false. Bits are eighths of bytes. Case counts where it tells units apart (ms, Mb, MB). */
 bool units_read_word(const char *text, size_t len, enum units_kind wanted, const char *things, enum units_kind *kind,
                      double *factor);
 

@@ -57,6 +57,7 @@ static struct ladder ladder_of(enum units_kind kind)
     case UNITS_USD_PER_MTOK: return LADDER(USD_PER_MTOK);
     case UNITS_WATTS: return LADDER(WATTS);
     case UNITS_NONE:
+    case UNITS_COUNT_PER_S:
     case UNITS_FRAC:
     case UNITS_RATIO: break;
     }

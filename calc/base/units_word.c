@@ -4,7 +4,7 @@
 
 enum { UNIT_MAX = 64 };
 
-enum base { NOTHING, BYTE, FLOP, SECOND, TOKEN, SEQUENCE, STEP, DOLLAR, WATT, PART, TIMES };
+enum base { NOTHING, BYTE, FLOP, SECOND, TOKEN, SEQUENCE, STEP, THING, DOLLAR, WATT, PART, TIMES };
 
 struct word {
     const char *text;
@@ -134,6 +134,7 @@ static const struct {
     {BYTE, SECOND, UNITS_BYTES_PER_S, 1},
     {FLOP, SECOND, UNITS_FLOPS_PER_S, 1},
     {TOKEN, SECOND, UNITS_TOK_PER_S, 1},
+    {THING, SECOND, UNITS_COUNT_PER_S, 1},
     {FLOP, BYTE, UNITS_FLOPS_PER_BYTE, 1},
     {BYTE, TOKEN, UNITS_BYTES_PER_TOKEN, 1},
     {BYTE, SEQUENCE, UNITS_BYTES_PER_SEQUENCE, 1},
@@ -184,16 +185,20 @@ static bool read_count(struct span t, const char *things, double *factor)
     return false;
 }
 
-/* The text with " per " as a stroke. */
+/* The text with " per ", " a " and " an " as a stroke. */
 static struct span with_strokes(const char *text, size_t len, char room[UNIT_MAX])
 {
     struct span out = {room, 0};
     if (len >= UNIT_MAX) return out;
     for (size_t i = 0; i < len; i++) {
         const struct span rest = {text + i, len - i};
-        if (begins(rest, " per ", true) && !begins(rest, " per cent", true)) {
+        const size_t n = begins(rest, " per ", true) && !begins(rest, " per cent", true) ? strlen(" per ")
+                         : begins(rest, " a ", true)                                     ? strlen(" a ")
+                         : begins(rest, " an ", true)                                    ? strlen(" an ")
+                                                                                         : 0;
+        if (n > 0) {
             room[out.len++] = '/';
-            i += 4;
+            i += n - 1;
         } else {
             room[out.len++] = text[i];
         }
@@ -236,17 +241,24 @@ static struct span without_comparison(struct span t, enum units_kind wanted)
     return t;
 }
 
-/* What stands in front of the stroke and behind it, "t/s", "1/s", "$/1M" included. */
-static bool read_ratio(struct span t, enum units_kind wanted, enum base *above, double *up, enum base *below,
-                       double *down)
+/* What stands in front of the stroke and behind it, "t/s", "1/s", "requests/s", "$/1M" included. */
+static bool read_ratio(struct span t, enum units_kind wanted, const char *things, enum base *above, double *up,
+                       enum base *below, double *down)
 {
     const char *stroke = memchr(t.s, '/', t.len);
     const struct span top = trim((struct span){t.s, stroke ? (size_t)(stroke - t.s) : t.len});
+    if (!stroke && wanted == UNITS_COUNT_PER_S && is_thing(top, things)) {
+        *above = THING;
+        *below = SECOND;
+        return true;
+    }
     if (!stroke) return read_atom(top, above, up);
     const struct span bottom = behind(t, (size_t)(stroke - t.s) + 1);
-    const bool rate = wanted == UNITS_TOK_PER_S && (top.len == 0 || is_exactly(top, "1") || is_exactly(top, "t"));
-    if (rate)
+    const bool one = top.len == 0 || is_exactly(top, "1");
+    if (wanted == UNITS_TOK_PER_S && (one || is_exactly(top, "t")))
         *above = TOKEN;
+    else if (wanted == UNITS_COUNT_PER_S && (one || is_thing(top, things)))
+        *above = THING;
     else if (!read_atom(top, above, up))
         return false;
     if (read_atom(bottom, below, down)) return true;
@@ -271,7 +283,7 @@ bool units_read_word(const char *text, size_t len, enum units_kind wanted, const
         return true;
     }
     if (read_rate(t, kind, factor)) return true;
-    if (!read_ratio(t, wanted, &above, &up, &below, &down)) return false;
+    if (!read_ratio(t, wanted, things, &above, &up, &below, &down)) return false;
     if (wanted == UNITS_COUNT && (above == TOKEN || above == SEQUENCE) && below == NOTHING) return false;
     for (size_t i = 0; i < sizeof KINDS / sizeof KINDS[0]; i++)
         if (KINDS[i].above == above && KINDS[i].below == below) {
@@ -294,6 +306,7 @@ static const struct {
     [UNITS_BYTES_PER_S] = {"bytes per second (B/s, GB/s, TB/s)", false},
     [UNITS_FLOPS_PER_S] = {"flops per second (FLOP/s, TFLOP/s)", false},
     [UNITS_TOK_PER_S] = {"tokens per second (tok/s)", false},
+    [UNITS_COUNT_PER_S] = {"a number a second", true},
     [UNITS_FRAC] = {"a part of one (0.25, 25%)", true},
     [UNITS_RATIO] = {"a ratio", true},
     [UNITS_FLOPS_PER_BYTE] = {"an intensity (flop/byte)", true},

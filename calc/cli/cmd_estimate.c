@@ -35,7 +35,7 @@ static const struct option OPTIONS[] = {
      .letter = 'g',
      .kind = OPTION_MANY,
      .value = "NAME[:N],...",
-     .help = "a built-in device (ridge list hardware) a file of your own, or this-cpu (as ridge probe measured it), "
+     .help = "a built-in device (ridge list hardware), a file of your own, or this-cpu (as ridge probe measured it), "
              "and how many"},
     THIS_CPU_STORE,
     TEXT("tp", 0, "N", NULL, "GPUs that share every layer of one copy (default: all; the others hold further copies)"),

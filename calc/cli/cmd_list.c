@@ -565,9 +565,8 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
 
 const struct command command_list = {
     .name = "list",
-    .summary = "What is built in: models, hardware, workloads, families, dtypes, columns, conventions, what-ifs; or "
-               "the tensors of "
-               "a checkpoint.",
+    .summary = "What is built in: models, hardware, workloads, families, dtypes, columns, conventions, what-ifs, "
+               "presets, columns of measured rows; or the tensors of a checkpoint.",
     .usage =
         "models|hardware|workloads|families|dtypes|columns|conventions|what-ifs|presets|rows|tensors PATH [options]",
     .options = OPTIONS,

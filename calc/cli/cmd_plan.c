@@ -29,7 +29,8 @@ static const struct option OPTIONS[] = {
      .value = "ENGINE",
      .group = "Output",
      .help = "vllm, sglang or trtllm: the command line that starts the winner (--server: whose steps it is planned "
-             "with, and whose layouts)"},
+             "with, and whose layouts); its checkpoint is the id that -m names, else of that shape the one that is "
+             "trained to answer (Instruct, Chat, it)"},
     LAYOUT_FLAG("verify", "simulate plans in the order of their cost until one keeps its promises (default for traces, "
                           "--arrivals other than poisson and --disagg)"),
     LAYOUT_TEXT("top", "N", NULL, "only the N best"),

@@ -153,7 +153,7 @@ static const struct option OPTIONS[] = {
     OPTION_FILE("output", 'o', "write to a file, complete or not at all"),
     TEXT("columns", "KEY,...", NULL, "these columns, in this order (ridge list columns)"),
     OPTION_FILE("plot", 0,
-                "batch, queue and cache over time; with --rows requests which part of them had its tokens within a "
+                "batch, wait and cache over time; with --rows requests which part of them had its tokens within a "
                 "time: .png .svg .pdf, or - for the terminal"),
     TEXT("scenario", "FILE", NULL, "options from a JSON object, or from a result that ridge wrote as JSON"),
 };

@@ -50,7 +50,7 @@ static const struct option OPTIONS[] = {
      .kind = OPTION_MANY,
      .value = "WORD,...",
      .fallback = "kind,regime",
-     .group = "Output",
+     .group = "Groups",
      .help = "group by: any of kind, regime, framework, class; of servers clients, ranks"},
     {.name = "rows", .kind = OPTION_FLAG, .help = "every row instead of groups"},
     OPTION_FORMAT("text, md, csv, json, jsonl"),

@@ -24,5 +24,4 @@ const struct command *commands_find(const char *name)
     return NULL;
 }
 
-const char *commands_version(void) { return RIDGE_VERSION; }
 const char *commands_tool(void) { return "ridge " RIDGE_VERSION; }

@@ -12,8 +12,7 @@ extern const struct command command_estimate, command_compare, command_plan, com
 const struct command *const *commands_table(size_t *n);
 const struct command *commands_find(const char *name);
 
-const char *commands_version(void); /* "0.1.0" or the git description */
-const char *commands_tool(void);    /* "ridge VERSION" */
+const char *commands_tool(void); /* "ridge 0.1.0", or with the git description */
 
 /* commands_convention -- the i-th of ridge list conventions: name, default, meaning; false past the end. */
 bool commands_convention(size_t i, const char *out[3]);

@@ -86,12 +86,19 @@ enum err_code estimate_source_open(struct arena *a, const struct estimate_reques
     if (!q->averaged && x->source_tokens == 0)
         return err_set(e, ERR_USAGE, "%s: its file does not say how long a source is: --source N%s", m->name,
                        q->compared ? "" : ", or --prompt N --generate N");
+    int64_t least = q->averaged ? 0 : x->source_tokens;
+    for (size_t i = 0; i < q->prompt_n && q->averaged; i++)
+        least = i == 0 || q->prompt[i] < least ? q->prompt[i] : least;
+    const bool padded = x->stem_n > 0 && least < x->position_rows - x->position_offset;
     const char *source = q->averaged ? "a source of --prompt tokens"
                                      : arena_printf(a, "a source of %lld tokens", (long long)x->source_tokens);
-    m->notes = source ? arena_printf(a, "%s%sits encoder reads %s once; its decoder begins with %lld token%s",
-                                     m->notes ? m->notes : "", m->notes ? "; " : "", source, (long long)x->start_tokens,
-                                     x->start_tokens == 1 ? "" : "s")
-                      : NULL;
+    const char *pad = padded ? arena_printf(a, ", where the published class pads sound to all %lld places",
+                                            (long long)(x->position_rows - x->position_offset))
+                             : "";
+    m->notes = source && pad ? arena_printf(a, "%s%sits encoder reads %s once%s; its decoder begins with %lld token%s",
+                                            m->notes ? m->notes : "", m->notes ? "; " : "", source, pad,
+                                            (long long)x->start_tokens, x->start_tokens == 1 ? "" : "s")
+                             : NULL;
     return m->notes ? ERR_OK : err_nomem(e);
 }
 

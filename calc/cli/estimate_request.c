@@ -97,10 +97,33 @@ static enum err_code no_workload(struct arena *a, const char *name, struct err *
                    name, near);
 }
 
+/* Members that are not known are refused, so that a misspelt one is not lost. */
+static enum err_code check_workload(const struct json *j, struct err *e)
+{
+    static const char *const KNOWN[] = {"description", "prompt_tokens", "generate_tokens", "prompt", "generate",
+                                        "arrivals",    "rate_per_s",    "source",          "note"};
+    const char *key;
+    char clean[80], near[160];
+    struct json item;
+    if (!json_is_object(j)) return json_want(j, "an object with prompt_tokens and generate_tokens", e);
+    for (size_t i = 0; json_at(j, i, &key, &item); i++) {
+        size_t k = 0;
+        while (k < sizeof KNOWN / sizeof *KNOWN && strcmp(key, KNOWN[k]) != 0) k++;
+        if (k < sizeof KNOWN / sizeof *KNOWN) continue;
+        text_suggest(near, sizeof near, key, KNOWN, sizeof *KNOWN, sizeof KNOWN / sizeof *KNOWN);
+        return err_set(e, ERR_INPUT, "%s: %s: no member of a workload%s", j->file,
+                       text_clean(clean, sizeof clean, key, strlen(key)), near);
+    }
+    return ERR_OK;
+}
+
 enum err_code estimate_workload_open(struct arena *a, const char *name, struct json *out, struct err *e)
 {
     const size_t len = strlen(name);
-    if (strchr(name, '/') || (len > 5 && strcmp(name + len - 5, ".json") == 0)) return json_load(a, name, out, e);
+    if (strchr(name, '/') || (len > 5 && strcmp(name + len - 5, ".json") == 0)) {
+        TRY(json_load(a, name, out, e));
+        return check_workload(out, e);
+    }
     const char *path = arena_printf(a, "configs/workloads/%s.json", name);
     const struct embed_file *f = path ? embed_find(path) : NULL;
     if (!f) return no_workload(a, name, e);

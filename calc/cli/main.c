@@ -35,7 +35,8 @@ static enum err_code dispatch(struct arena *a, int argc, char **argv, struct err
     for (int i = 2; i < argc; i++)
         if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
             return command_help.run(a, &command_help, 2, argv, e);
-    return c->run(a, c, argc - 1, argv + 1, e);
+    const enum err_code code = c->run(a, c, argc - 1, argv + 1, e);
+    return code == ERR_OK ? ERR_OK : option_blame(a, c, argc - 1, argv + 1, e);
 }
 
 int main(int argc, char **argv)

@@ -9,11 +9,22 @@
 #include "calc/base/units.h"
 #include "calc/cli/commands.h"
 
-static size_t find_name(const struct command *c, const char *name, size_t len)
+static size_t find_exactly(const struct command *c, const char *name, size_t len)
 {
     size_t i = 0;
     while (i < c->options_n && !(strlen(c->options[i].name) == len && strncmp(c->options[i].name, name, len) == 0)) i++;
     return i;
+}
+
+/* By its name, or by the one that the same thing has in other commands. */
+static size_t find_name(const struct command *c, const char *name, size_t len)
+{
+    static const char *const SAME[][2] = {{"gpu", "device"}, {"device", "gpu"}};
+    size_t at = find_exactly(c, name, len);
+    for (size_t i = 0; i < sizeof SAME / sizeof SAME[0] && at == c->options_n; i++)
+        if (strlen(SAME[i][0]) == len && strncmp(SAME[i][0], name, len) == 0)
+            at = find_exactly(c, SAME[i][1], strlen(SAME[i][1]));
+    return at;
 }
 
 static enum err_code unknown(const struct command *c, const char *name, struct err *e)
@@ -203,6 +214,7 @@ enum err_code option_parse(struct arena *a, const struct command *c, int argc, c
     }
     for (size_t i = 0; i < c->options_n; i++)
         if (c->options[i].written && v.given[i]) TRY(out_check_path(v.text[i], e));
+    v.typed = typed;
     *out = v;
     return ERR_OK;
 }

@@ -60,17 +60,23 @@ struct option_values {
     const struct command *command;
     const char **text;     /* NULL: not given and no default; a flag is "" */
     bool *given;           /* on the command line or in a scenario */
+    const bool *typed;     /* on the command line */
     const char **operands; /* what is not an option */
     size_t operands_n;
 };
 
-/* option_parse -- read argv[1..]. "--name value", "--name=value", "-x value", "-xvalue", "--" ends options; of a
- * command with formulas "-2*B" is an operand. A
+/* option_parse -- read argv[1..]. "--name value", "--name=value", "-x value", "-xvalue", "--" ends options; --gpu and
+ * --device are one; of a command with formulas "-2*B" is an operand. A
  * --scenario FILE is a JSON object of long names (or a record that ridge wrote, whose "scenario" is taken); the command
  * line wins over it. Errors: ERR_USAGE unknown option (nearest offered), missing or unwanted value; those of the
  * scenario file; those of out_check_path, of files that are to be written. */
 enum err_code option_parse(struct arena *a, const struct command *c, int argc, char **argv, struct option_values *out,
                            struct err *e);
+
+/* option_blame -- of the error that a command ended with: where it is about options of a scenario (it names them, or
+ * quotes their value), the file and the members are put in front of it, and what was usage is a wrong file; it stays
+ * usage where it names an option of the command line too. Returns e->code. */
+enum err_code option_blame(struct arena *a, const struct command *c, int argc, char **argv, struct err *e);
 
 /* option_get, option_given -- by long name, which must be in the command's table. */
 const char *option_get(const struct option_values *v, const char *name);

@@ -144,6 +144,9 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
 
 /* plan_layout_words -- "TP4 PP2 x3"; NULL: no memory. plan_money -- "$54.00", "no known price". */
 const char *plan_layout_words(struct arena *a, const struct layout *l);
+/* plan_layout_legend -- what TP, PP and their like are, "layouts: ..." without a stop: attention groups and parts of
+ * experts where there are experts, shared contexts where they are asked for. */
+const char *plan_layout_legend(bool experts, bool contexts);
 const char *plan_money(char out[UNITS_TEXT_MAX], double usd);
 
 /* plan_part -- "p95" of a promise. plan_reason -- why a plan fails, with its number; NULL: it does not. plan_breaks,
@@ -174,6 +177,9 @@ const char *plan_near_text(struct arena *a, const struct plan_case *c, const str
  * simulation found of a plan, beside what is on paper; NULL: no memory. */
 const char *plan_kept(struct arena *a, const struct plan_case *c);
 const char *plan_refuted_text(struct arena *a, const struct plan_case *c, const struct planner_refuted *x);
+/* plan_skipped_text -- plans that are not simulated for that reason, a sentence without its stop; NULL: there are none,
+ * or no memory. */
+const char *plan_skipped_text(struct arena *a, const struct plan_case *c, enum planner_skip why);
 void plan_near(struct arena *a, struct out *o, const struct plan_case *c, const char *prefix);
 void plan_shares(struct out *o, const struct plan_case *c, const char *prefix);
 const char *plan_headroom_how(struct arena *a, const struct plan_case *c);

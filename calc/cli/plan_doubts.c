@@ -126,6 +126,21 @@ const char *plan_refuted_text(struct arena *a, const struct plan_case *c, const 
                         units_format_time(paper, tpot ? x->plan.point.tpot_s : x->plan.point.ttft_s));
 }
 
+const char *plan_skipped_text(struct arena *a, const struct plan_case *c, enum planner_skip why)
+{
+    const struct planner_skipped *s = &c->confirmed.skipped[why];
+    const struct planner_plan *x = &s->best;
+    char money[UNITS_TEXT_MAX];
+    if (s->n == 0) return NULL;
+    const char *layout = plan_layout_words(a, &x->layout), *cost = c->confirmed.found ? " that cost no more" : "";
+    return arena_printf(a,
+                        "%zu plan%s%s keep%s every promise on paper and %s not simulated (%s): the best is %lld x %s, "
+                        "%s: %s/h",
+                        s->n, s->n == 1 ? "" : "s", s->n == 1 && *cost ? " that costs no more" : cost,
+                        s->n == 1 ? "s" : "", s->n == 1 ? "is" : "are", planner_skip_name(why), (long long)x->gpus,
+                        c->device[x->device].hw->key, layout ? layout : "", plan_money(money, x->cost.usd_per_h));
+}
+
 /* By how much a figure on paper is below its promise; 1: there is none. */
 static double below(double is_s, const struct planner_promise *p)
 {
@@ -163,6 +178,14 @@ static void say_paper(struct out *o, const char *prefix, const struct plan_case 
         plan_say(o, prefix, "note: on paper, not simulated: %s", then);
         return;
     }
+    const struct planner_plan *best = &c->result.best[0];
+    const struct planner_margin m = planner_margin_of(q, best);
+    if (q->server && !q->server->mixed && best->layout.replicas > 1 && m.tpot > 1)
+        plan_say(
+            o, prefix,
+            "note: prompts first, on copies behind a router: on paper TPOT is up to %.0f %% and TTFT up to %.0f %% "
+            "too long, most where answers are short",
+            100 * (m.tpot - 1), 100 * (m.ttft - 1));
     const double ttft = below(x->ttft_s, &q->ttft), tpot = below(x->tpot_s, &q->tpot);
     const bool first = ttft < tpot;
     const double least = first ? ttft : tpot;
@@ -181,6 +204,7 @@ void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, cons
     const struct planner_plan *x = &c->result.best[0];
     const struct planner_confirmed *k = &c->confirmed;
     char money[UNITS_TEXT_MAX];
+    bool skipped = false;
     say_gap(o, prefix, c);
     say_chance(o, prefix, c);
     if (c->drawn) plan_say(o, prefix, "note: the trace has no times: Poisson arrivals at --rate");
@@ -209,15 +233,14 @@ void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, cons
                  "the search was cut: behind %d simulations only the best plan of each cost was simulated, so a "
                  "cheaper one may be missed",
                  (int)c->simulations);
-    if (k->unsimulated) {
-        const char *layout = plan_layout_words(a, &k->cheaper.layout);
-        plan_say(o, prefix, "cheaper on paper and not simulated: %lld x %s, %s: %s/h", (long long)k->cheaper.gpus,
-                 c->device[k->cheaper.device].hw->key, layout ? layout : "",
-                 plan_money(money, k->cheaper.cost.usd_per_h));
+    for (enum planner_skip s = 0; s < PLANNER_SKIPS; s++) {
+        const char *text = plan_skipped_text(a, c, s);
+        if (text) plan_say(o, prefix, "%s", text);
+        skipped = skipped || text;
     }
     if (c->verified.n == 0) say_paper(o, prefix, c);
     plan_near(a, o, c, prefix);
-    if (c->unverified) plan_say(o, prefix, "not simulated: %s", c->unverified);
+    if (c->unverified && !skipped) plan_say(o, prefix, "not simulated: %s", c->unverified);
     plan_shares(o, c, prefix);
     if (x->estimated) plan_say(o, prefix, "note: nobody measured such a layout; its times are estimates");
     if (c->adapters.served.slots > 0)

@@ -242,6 +242,8 @@ __attribute__((format(printf, 2, 3))) static void put_line(struct out *o, const 
     option_wrap(o, line, 2, 4);
 }
 
+static bool context_asked(const struct plan *p) { return p->asked.any_context || p->asked.layout.dcp > 1; }
+
 static void write_heading(struct out *o, const struct plan *p)
 {
     char model[96], device[96], a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], text[128];
@@ -260,6 +262,7 @@ static void write_heading(struct out *o, const struct plan *p)
                  p->per_node > 1 ? " in a node" : "", p->per_node > 1 && far ? ", " : "",
                  far ? units_format(b, UNITS_SECONDS, l->fabric_s) : "", far ? " between nodes" : "",
                  own ? "" : " (NCCL's; --latency, --fabric-latency)");
+    put_line(o, "%s", plan_layout_legend(layout_routed(&p->model) != NULL, context_asked(p)));
     if (p->model.tower.name) put_line(o, "an image tower beside the model is not in memory here");
     if (p->model.notes) put_line(o, "note: %s", p->model.notes);
     if (p->asked.layout.skew > 1)
@@ -297,8 +300,6 @@ static bool any_across(const struct layout_row *rows, size_t n)
         if (rows[i].tp_nodes > 1 && rows[i].fits) return true;
     return false;
 }
-
-static bool context_asked(const struct plan *p) { return p->asked.any_context || p->asked.layout.dcp > 1; }
 
 static enum err_code write_text(struct arena *a, const struct plan *p, bool all, bool chosen, struct table *t,
                                 struct out *o, struct err *e)

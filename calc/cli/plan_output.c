@@ -12,7 +12,9 @@ struct plan_row {
     const char *model, *hardware, *verdict, *on_paper, *layout, *weights, *kv, *estimated, *why, *price_source,
         *price_date, *draft;
     bool simulated;
-    double simulated_ttft_s, simulated_tpot_s;
+    double simulated_ttft_s, simulated_tpot_s, simulated_ttft_within_frac, simulated_tpot_within_frac;
+    double breaks_per_s, breaks_within_frac;
+    const char *breaks;
     double simulated_periods;
     int64_t simulated_requests;
     int64_t draft_tokens, prefill_replicas;
@@ -81,6 +83,13 @@ static const struct column COLUMNS[] = {
         "true: its promises were looked at in a simulation; false: percentiles are on paper (--verify simulates)"),
     ROW(simulated_ttft_s, REAL, SECONDS, 0, "sim. TTFT", "ttft_s of the simulated requests; ttft_s is on paper"),
     ROW(simulated_tpot_s, REAL, SECONDS, 0, "sim. TPOT", "tpot_s of the simulated requests; tpot_s is on paper"),
+    ROW(simulated_ttft_within_frac, REAL, NONE, 0, "+-",
+        "by so much of it another run of as many may be off, 95 in 100"),
+    ROW(simulated_tpot_within_frac, REAL, NONE, 0, "+-", "likewise, of simulated_tpot_s"),
+    ROW(breaks, STRING, NONE, 0, "breaks", "of the winner, what breaks first as requests come faster"),
+    ROW(breaks_per_s, REAL, NONE, 0, "from /s", "from so many requests a second on"),
+    ROW(breaks_within_frac, REAL, NONE, 0, "+-",
+        "by so much of it that is not known: of the bisection, and of a simulation's own error"),
     ROW(simulated_requests, INT, COUNT, 0, "sim. requests", "that were answered in the simulation"),
     ROW(simulated_periods, REAL, NONE, 0, "sim. periods",
         "of arrivals whose rate changes in time (--arrivals diurnal, bursty), that were simulated"),
@@ -104,6 +113,18 @@ const char *plan_layout_words(struct arena *a, const struct layout *l)
     if (l->ep > 1) (void)snprintf(ep, sizeof ep, " EP%lld", (long long)l->ep);
     if (l->replicas > 1) (void)snprintf(x, sizeof x, " x%lld", (long long)l->replicas);
     return arena_printf(a, "TP%lld%s%s%s%s%s", (long long)l->tp, dcp, pp, dp, ep, x);
+}
+
+#define LEGEND(contexts, experts)                                                                                      \
+    "layouts: TP ranks split every layer" contexts ", PP stages hold whole layers" experts ", x copies"
+#define LEGEND_CONTEXTS ", DCP of them share a sequence's cache"
+#define LEGEND_EXPERTS ", DP attention groups have sequences of their own, experts are dealt in EP parts"
+
+const char *plan_layout_legend(bool experts, bool contexts)
+{
+    static const char *const TEXT[2][2] = {{LEGEND("", ""), LEGEND("", LEGEND_EXPERTS)},
+                                           {LEGEND(LEGEND_CONTEXTS, ""), LEGEND(LEGEND_CONTEXTS, LEGEND_EXPERTS)}};
+    return TEXT[contexts][experts];
 }
 
 const char *plan_part(const struct planner_promise *p)
@@ -215,6 +236,10 @@ static enum err_code fill(struct arena *a, const struct plan_case *c, const stru
                            .saturation_per_s = solved ? x->point.saturation_per_s * copies : unknown,
                            .simulated_ttft_s = unknown,
                            .simulated_tpot_s = unknown,
+                           .simulated_ttft_within_frac = unknown,
+                           .simulated_tpot_within_frac = unknown,
+                           .breaks_per_s = unknown,
+                           .breaks_within_frac = unknown,
                            .simulated_periods = unknown,
                            .simulated_requests = TABLE_INT_UNKNOWN};
     const bool follows = q->traffic.outputs[q->traffic.n - 1] > 1; /* tokens behind a first one */
@@ -361,12 +386,14 @@ static enum err_code write_heading(struct arena *arena, struct out *o, const str
     const char *promises = plan_promises_text(arena, c);
     put_line(o, "%s", promises ? promises : "");
     if (c->replaced) put_line(o, "note: %s", c->replaced);
+    if (c->work.note) put_line(o, "note: %s", c->work.note);
     TRY(write_times(arena, o, c, e));
     for (size_t d = 0; d < q->devices_n; d++) {
         const size_t at = strlen(devices);
         (void)snprintf(devices + at, sizeof devices - at, "%s%s", d ? ", " : "", c->device[d].hw->key);
     }
     put_line(o, "%zu candidate%s on %s", c->result.candidates, c->result.candidates == 1 ? "" : "s", devices);
+    put_line(o, "%s", plan_layout_legend(layout_routed(c->format[0].model) != NULL, option_given(c->options, "dcp")));
     return ERR_OK;
 }
 
@@ -622,7 +649,15 @@ enum err_code plan_write(struct arena *a, const struct plan_case *c, enum table_
         if (q->aim == PLANNER_SERVE) {
             rows[0].simulated_ttft_s = c->verified.ttft_s;
             rows[0].simulated_tpot_s = c->verified.tpot_s;
+            rows[0].simulated_ttft_within_frac = c->verified.ttft_error_frac;
+            rows[0].simulated_tpot_within_frac = c->verified.tpot_error_frac;
         }
+    }
+    if (n > 0 && q->aim != PLANNER_JOB) {
+        rows[0].breaks = plan_breaks(c->headroom.breaks);
+        rows[0].breaks_per_s = c->headroom.rate_per_s;
+        rows[0].breaks_within_frac =
+            c->headroom.simulations > 0 && !isinf(c->headroom.within_frac) ? known_within(c) : (double)NAN;
     }
     if (n > 0 && c->verified.n > 0 && c->periods > 0) rows[0].simulated_periods = c->periods;
     for (size_t i = 0; !text && n == 0 && i < c->confirmed.near_n; i++) {

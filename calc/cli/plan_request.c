@@ -687,10 +687,10 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
     c->has_emit = option_get(v, "emit") != NULL;
     if (c->has_emit) TRY(emit_find(option_get(v, "emit"), &c->emit, e));
     TRY(option_count(v, "top", 1, 1 << 20, &c->top, e));
+    TRY(open_formats(a, v, c, e)); /* a model that is not planned is refused before its traffic is asked for */
     TRY(open_traffic(a, v, c, e));
     TRY(promise(v, "ttft", &q->ttft, e));
     TRY(promise(v, "tpot", &q->tpot, e));
-    TRY(open_formats(a, v, c, e));
     TRY(open_draft(a, v, c, e));
     TRY(open_devices(a, v, c, e));
     TRY(open_choice(a, v, c, e));

@@ -75,12 +75,34 @@ static bool write_file(int dir, const struct plot_source *f)
     return closed && !left;
 }
 
-/* Append the file `name` to o. False when it is absent or empty. */
-static bool copy_result(int dir, const char *name, struct out *o)
+/* Whether a picture has its end: gnuplot does not say that a disk was full. */
+static bool is_whole(int fd)
+{
+    static const struct {
+        const char *begins, *ends;
+    } FORMS[] = {{"\x89PNG", "IEND"}, {"<?xml", "</svg>"}, {"%PDF", "%%EOF"}};
+    char head[8] = "", tail[32] = "";
+    struct stat st;
+    if (fstat(fd, &st) != 0) return false;
+    const off_t from = st.st_size > (off_t)sizeof tail ? st.st_size - (off_t)sizeof tail : 0;
+    const ssize_t first = pread(fd, head, sizeof head, 0), last = pread(fd, tail, sizeof tail, from);
+    for (size_t i = 0; i < sizeof FORMS / sizeof *FORMS; i++)
+        if (first >= 5 && memcmp(head, FORMS[i].begins, strlen(FORMS[i].begins)) == 0)
+            return last > 0 && memmem(tail, (size_t)last, FORMS[i].ends, strlen(FORMS[i].ends));
+    return true; /* characters */
+}
+
+/* Append the file `name` to o. False when it is absent or empty; *cut: it ends early. */
+static bool copy_result(int dir, const char *name, struct out *o, bool *cut)
 {
     const int fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0) return false;
     bool any = false;
+    *cut = !is_whole(fd);
+    if (*cut) {
+        (void)close(fd);
+        return false;
+    }
     for (;;) {
         const ssize_t n = read(fd, out_room(o, OUT_ROOM_MAX), OUT_ROOM_MAX);
         if (n < 0 && errno == EINTR) continue;
@@ -241,8 +263,13 @@ static enum err_code run_there(int dir, const struct plot_source *files, size_t 
     await_gnuplot(&c, before);
     if (c.interrupted) return err_set(e, ERR_STOPPED, "gnuplot: interrupted");
     if (c.late) return err_set(e, ERR_IO, "gnuplot: not done in %d s", LIMIT_S);
-    if (!WIFEXITED(c.status) || WEXITSTATUS(c.status) != 0 || !copy_result(dir, result, to)) return complain(&c, e);
-    return out_check(to, e);
+    bool cut = false;
+    if (WIFEXITED(c.status) && WEXITSTATUS(c.status) == 0 && copy_result(dir, result, to, &cut))
+        return out_check(to, e);
+    if (cut)
+        return err_set(e, ERR_IO,
+                       "gnuplot: the picture ends early: is the disk of temporary files full, or files limited?");
+    return complain(&c, e);
 }
 
 enum err_code plot_gnuplot_run(struct arena *a, const struct plot_source *files, size_t n, const char *script,

@@ -1,14 +1,15 @@
 #include <math.h>
 
+#include "calc/base/units.h"
 #include "calc/cli/plot_csv.h"
 #include "calc/cli/plot_kinds.h"
 
-enum { PANELS = 3 };
+enum { PANELS = 3, WAIT = 1 };
 
 static const struct {
     const char *key, *prefix, *title;
 } PANEL[PANELS] = {{"batch", "batch", "sequences in the batch"},
-                   {"queue", "queue", "requests waiting"},
+                   {"wait_s", "wait", "longest wait of those who came"},
                    {"blocks_percent", "blocks", "cache in use (%)"}};
 
 /* kind "timeline": three panels above each other over time_s. */
@@ -16,14 +17,18 @@ enum err_code plot_timeline_build(const struct plot_request *r, struct plot_canv
 {
     struct plot_csv csv;
     struct out *points;
-    double most[PANELS] = {0, 0, 0}, last_s = 0;
+    double most[PANELS] = {0, 0, 0}, last_s = 0, wait_s = 0;
     TRY(plot_csv_parse(c->arena, "timeline", r->csv, &csv, e));
-    TRY(plot_canvas_file(c, "points.tsv", "time\tbatch\tqueue\tblocks\n", &points, e));
+    TRY(plot_canvas_file(c, "points.tsv", "time\tbatch\twait\tblocks\n", &points, e));
+    for (size_t i = 0; i < csv.n_rows; i++) wait_s = fmax(wait_s, plot_csv_number(&csv, i, PANEL[WAIT].key));
+    const struct units_scale scale = units_scale_for(UNITS_SECONDS, (double)NAN, wait_s > 0 ? wait_s : 1);
+    const char *wait = arena_printf(c->arena, "%s (%s)", PANEL[WAIT].title, scale.label);
+    if (!wait) return err_nomem(e);
     for (size_t i = 0; i < csv.n_rows; i++) {
         const double time_s = plot_csv_number(&csv, i, "time_s");
         double v[PANELS];
         for (size_t k = 0; k < PANELS; k++) {
-            v[k] = plot_csv_number(&csv, i, PANEL[k].key);
+            v[k] = plot_csv_number(&csv, i, PANEL[k].key) / (k == WAIT ? scale.divisor : 1);
             most[k] = fmax(most[k], v[k]);
         }
         last_s = fmax(last_s, time_s);
@@ -37,7 +42,8 @@ enum err_code plot_timeline_build(const struct plot_request *r, struct plot_canv
         struct plot_panel p = {.range = {0, 0, last_s * 1.005, most[k] > 0 ? most[k] * 1.08 : 1}};
         p.place = c->dumb ? (struct plot_box){7, ceil(y1 - each), c->width - 1, floor(y1 - gap)}
                           : (struct plot_box){78, y1 - each + 8, c->width - 20, y1 - gap};
-        plot_canvas_text(c, c->dumb ? 0 : 14, c->dumb ? floor(y1) : y1 - 12, PLOT_NORMAL, PLOT_LEFT, PANEL[k].title);
+        plot_canvas_text(c, c->dumb ? 0 : 14, c->dumb ? floor(y1) : y1 - 12, PLOT_NORMAL, PLOT_LEFT,
+                         k == WAIT ? wait : PANEL[k].title);
         plot_canvas_panel(c, PANEL[k].prefix, &p);
         if (k + 1 == PANELS)
             plot_canvas_text(c, (p.place.x0 + p.place.x1) / 2, c->dumb ? 0 : 24, PLOT_NORMAL, PLOT_CENTER, "time (s)");

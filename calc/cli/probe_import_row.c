@@ -148,7 +148,7 @@ static enum err_code import_probed(struct arena *a, const struct rows_cells *c, 
         if (e && e->code == ERR_INPUT) return err_prepend(e, "%s: line %zu: %s: ", c->name, c->row_line, h->names[i]);
         return e ? e->code : ERR_INPUT;
     }
-    if (!wire_list_has("fp32,bf16-dot,int8-dot,tensor,tensor-fp8,tensor-int8", r->unit)) /* kernel.h */
+    if (!wire_list_has("fp32,bf16-dot,bf16-tile,int8-dot,tensor,tensor-fp8,tensor-int8", r->unit)) /* kernel.h */
         return bad_cell(c, "unit", "whose peak counts, of a row of a probe", e);
     if (!import_is_name(r->kernel)) return bad_cell(c, PROBE_CELLS_KERNEL, "the name of a kernel", e);
     if (*r->origin.started && !is_time(r->origin.started)) return bad_cell(c, PROBE_CELLS_STARTED, TIME_WANTED, e);

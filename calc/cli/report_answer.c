@@ -90,13 +90,9 @@ static void answer_simulation(struct report *r)
                                "The search was cut: behind %d simulations only the best plan of each cost was "
                                "simulated, so a cheaper one may be missed.",
                                (int)r->c->simulations));
-    if (r->c->confirmed.unsimulated) {
-        const struct planner_plan *x = &r->c->confirmed.cheaper;
-        const char *layout = plan_layout_words(r->arena, &x->layout);
-        paragraph(r->o, "",
-                  arena_printf(r->arena, "Cheaper on paper and not simulated: %lld x %s, %s: %s/h.", (long long)x->gpus,
-                               r->c->device[x->device].hw->key, layout ? layout : "",
-                               plan_money(s, x->cost.usd_per_h)));
+    for (enum planner_skip why = 0; why < PLANNER_SKIPS; why++) {
+        const char *text = plan_skipped_text(r->arena, r->c, why);
+        if (text) paragraph(r->o, "", arena_printf(r->arena, "%s.", text));
     }
 }
 
@@ -109,6 +105,7 @@ static void warnings(struct report *r)
             r->o, "warn",
             "NOT A PROMISE: all times on this page are floors, of perfect kernels without launches, links' latency "
             "or a scheduler. Servers are 2 to 4 times slower.");
+    if (r->c->work.note) paragraph(r->o, "", arena_printf(r->arena, "The trace: %s.", r->c->work.note));
     if (r->best && r->best->estimated)
         paragraph(r->o, "warn",
                   "Not a promise: nobody measured such a layout; its times are estimated by the ratio of floors.");
@@ -154,6 +151,8 @@ enum err_code report_answer(struct report *r, struct err *e)
                            copies == 1 ? "y" : "ies", (long long)(x->gpus / copies), x->gpus == copies ? "" : "s",
                            f->weights ? f->weights : "as stored", f->kv ? f->kv : "as stored", (long long)x->seqs,
                            (long long)x->step_tokens));
+    const char *legend = plan_layout_legend(layout_routed(f->model) != NULL, x->layout.dcp > 1);
+    paragraph(r->o, "soft", arena_printf(r->arena, "L%s.", legend + 1));
     answer_money(r);
     answer_headroom(r);
     answer_simulation(r);

@@ -366,9 +366,9 @@ static enum err_code simulation(struct report *r, struct err *e)
     part[1].about = "the part of requests whose tokens took at most a time each";
     report_chart(r->o, "c-first", &part[0]);
     report_chart(r->o, "c-token", &part[1]);
-    simulate_bins_of(r->run.step, r->run.steps_n, r->run.result.span_s,
+    simulate_bins_of(r->run.step, r->run.steps_n, &r->run.result,
                      (double)r->run.blocks * (double)r->best->layout.replicas, bins);
-    simulate_time_charts(bins, time);
+    TRY(simulate_time_charts(r->arena, bins, time, e));
     for (size_t k = 0; k < 3; k++) report_chart(r->o, IDS[k], &time[k]);
     return ERR_OK;
 }

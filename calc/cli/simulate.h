@@ -38,6 +38,11 @@ struct simulate_case {
 enum err_code simulate_case_open(struct arena *a, const struct option_values *v, struct simulate_case *c,
                                  struct err *e);
 
+/* simulate_work_open -- the requests, from a trace, a workload's file or the options. Errors: ERR_USAGE; those of
+ * files. */
+enum err_code simulate_work_open(struct arena *a, const struct option_values *v, struct simulate_case *c,
+                                 struct err *e);
+
 /* simulate_moves_parse -- of a policy "disagg=P:D". simulate_moves_open -- the link between two pools, and what happens
  * to lost blocks, when the cache is known. Errors: ERR_USAGE. */
 enum err_code simulate_moves_parse(const char *text, struct simulate_case *c, struct err *e);

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calc/base/units.h"
+
 /* x shared out over the bins that start_s .. end_s covers. */
 static void spill(double bin[SIMULATE_BINS], double width_s, double start_s, double end_s, double x)
 {
@@ -14,17 +16,21 @@ static void spill(double bin[SIMULATE_BINS], double width_s, double start_s, dou
     }
 }
 
-void simulate_bins_of(const struct simulate_step *step, size_t n, double span_s, double blocks,
+void simulate_bins_of(const struct simulate_step *step, size_t n, const struct simulate_result *r, double blocks,
                       struct simulate_bins *out)
 {
-    const double width_s = span_s / SIMULATE_BINS;
+    const double width_s = r->span_s / SIMULATE_BINS;
     memset(out, 0, sizeof *out);
     for (size_t i = 0; i < SIMULATE_BINS; i++) out->time_s[i] = ((double)i + .5) * width_s;
     for (size_t i = 0; i < n; i++) {
         const struct simulate_step *x = &step[i];
         spill(out->batch, width_s, x->start_s, x->end_s, (double)x->running);
-        spill(out->queue, width_s, x->start_s, x->end_s, (double)x->waiting);
         spill(out->blocks_percent, width_s, x->start_s, x->end_s, 100 * (double)x->blocks / blocks);
+    }
+    for (size_t i = 0; i < r->n; i++) {
+        const double came_s = r->record[i].arrival_s, wait_s = simulate_wait_s(&r->record[i]);
+        double *bin = &out->wait_s[(size_t)fmin(fmax(came_s / width_s, 0), SIMULATE_BINS - 1)];
+        if (!isnan(wait_s)) *bin = fmax(*bin, wait_s); /* NAN: not begun */
     }
 }
 
@@ -41,15 +47,23 @@ static struct chart empty(const char *title, const char *x_title, const char *y_
                           .y_most = none};
 }
 
-void simulate_time_charts(const struct simulate_bins *b, struct chart out[3])
+enum err_code simulate_time_charts(struct arena *a, const struct simulate_bins *b, struct chart out[3], struct err *e)
 {
-    static const char *const TITLE[] = {"sequences in the batch", "requests waiting", "cache in use"},
-                             *const UNIT[] = {"sequences, all copies", "requests, all copies", "% of the blocks"};
-    const double *const y[] = {b->batch, b->queue, b->blocks_percent};
+    static const char *const TITLE[] = {"sequences in the batch", "longest wait of those who came", "cache in use"},
+                             *const UNIT[] = {"sequences, all copies", NULL, "% of the blocks"};
+    double most_s = 0, *wait = arena_array(a, SIMULATE_BINS, sizeof *wait);
+    if (!wait) return err_nomem(e);
+    for (size_t i = 0; i < SIMULATE_BINS; i++) most_s = fmax(most_s, b->wait_s[i]);
+    const struct units_scale scale = units_scale_for(UNITS_SECONDS, (double)NAN, most_s > 0 ? most_s : 1);
+    for (size_t i = 0; i < SIMULATE_BINS; i++) wait[i] = b->wait_s[i] / scale.divisor;
+    const double *const y[] = {b->batch, wait, b->blocks_percent};
+    const char *unit = arena_printf(a, "%s until begun", scale.label);
+    if (!unit) return err_nomem(e);
     for (size_t k = 0; k < 3; k++) {
-        out[k] = empty(TITLE[k], "time, s", UNIT[k]);
+        out[k] = empty(TITLE[k], "time, s", UNIT[k] ? UNIT[k] : unit);
         out[k].series[0] = (struct chart_series){TITLE[k], b->time_s, y[k], NULL, SIMULATE_BINS};
     }
+    return ERR_OK;
 }
 
 static int by_value(const void *a, const void *b)

@@ -269,7 +269,7 @@ static double turns_of(const struct simulate_case *c)
     return c->trace || c->spec.turns < 1 ? 1 : (double)c->spec.turns;
 }
 
-static enum err_code summarize(const struct simulate_case *c, struct summary *out, struct err *e)
+static enum err_code summarize(struct arena *a, const struct simulate_case *c, struct summary *out, struct err *e)
 {
     const struct simulate_result *r = &c->result;
     const struct simulate_setup *s = &c->setup;
@@ -294,7 +294,9 @@ static enum err_code summarize(const struct simulate_case *c, struct summary *ou
                     : c->spec.concurrency > 0 ? "closed"
                                               : "at once",
         .marked = marked(c),
-        .notes = c->work.note ? c->work.note : c->of.model.notes,
+        .notes = c->work.note && c->of.model.notes ? arena_printf(a, "%s; %s", c->work.note, c->of.model.notes)
+                 : c->work.note                    ? c->work.note
+                                                   : c->of.model.notes,
         .gpus = c->of.gpus,
         .tp = c->of.tp,
         .pp = layout_whole(&c->of.layout).pp,
@@ -577,7 +579,7 @@ enum err_code simulate_write(struct arena *a, const struct simulate_case *c, enu
     struct table t = {
         .tool = commands_tool(), .schema = SCHEMA[which], .scenario_json = option_scenario_json(a, c->options)};
     t.columns = simulate_columns(which, &t.n_columns);
-    TRY(summarize(c, &s, e));
+    TRY(summarize(a, c, &s, e));
     if (which == SIMULATE_SUMMARY && format == TABLE_TEXT && !keys) {
         TRY(write_text(o, c, &s, e));
         return out_check(o, e);
@@ -627,12 +629,12 @@ enum err_code simulate_plot(struct arena *a, const struct simulate_case *c, enum
     if (!subtitle) return err_nomem(e);
     if (which == SIMULATE_REQUESTS) return plot_parts(a, c, subtitle, output, e);
     if (c->steps_n == 0) return err_set(e, ERR_NO, "no step was made: nothing to draw");
-    simulate_bins_of(c->steps, c->steps_n, c->result.span_s, (double)c->setup.blocks * (double)c->setup.replicas, b);
+    simulate_bins_of(c->steps, c->steps_n, &c->result, (double)c->setup.blocks * (double)c->setup.replicas, b);
     TRY(out_memory(a, &csv, e));
-    out_str(csv, "time_s,batch,queue,blocks_percent\n");
+    out_str(csv, "time_s,batch,wait_s,blocks_percent\n");
     for (size_t i = 0; i < SIMULATE_BINS; i++)
-        out_printf(csv, "%.9g,%.9g,%.9g,%.9g\n", b->time_s[i], b->batch[i], b->queue[i], b->blocks_percent[i]);
-    const char *title = arena_printf(a, "%s: batch, queue and cache over time", c->of.model.name);
+        out_printf(csv, "%.9g,%.9g,%.9g,%.9g\n", b->time_s[i], b->batch[i], b->wait_s[i], b->blocks_percent[i]);
+    const char *title = arena_printf(a, "%s: batch, wait and cache over time", c->of.model.name);
     const struct plot_request r = {
         .kind = "timeline", .csv = out_text(csv, NULL), .title = title, .subtitle = subtitle, .output = output};
     if (!r.csv || !title) return err_nomem(e);

@@ -2,13 +2,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "calc/base/json.h"
 #include "calc/base/text.h"
-#include "calc/cli/interrupt.h"
-#include "calc/cli/progress.h"
 #include "calc/cli/scope.h"
 #include "calc/cli/simulate.h"
-#include "calc/cli/trace_read.h"
 #include "calc/cli/transfers.h"
 #include "calc/serve/paged.h"
 #include "calc/serve/planner.h"
@@ -34,145 +30,6 @@ static enum err_code word(const char *text, const char *name, const char *const 
 #define WORD(text, name, out, e, ...)                                                                                  \
     word((text), (name), (const char *const[]){__VA_ARGS__},                                                           \
          sizeof((const char *const[]){__VA_ARGS__}) / sizeof(const char *), (out), (e))
-
-/* ---- workload ---- */
-
-static enum err_code only_made(const struct option_values *v, struct err *e)
-{
-    static const char *const MADE[] = {"concurrency", "prompt", "generate", "arrivals",     "turns",
-                                       "think",       "seed",   "workload", "shared-prefix"};
-    for (size_t i = 0; i < sizeof MADE / sizeof MADE[0]; i++)
-        if (option_given(v, MADE[i]))
-            return err_set(e, ERR_USAGE,
-                           "--trace says when requests come and how long they are; --%s cannot stand "
-                           "beside it",
-                           MADE[i]);
-    return ERR_OK;
-}
-
-/* The same requests, closer together or further apart, so that so many come in a second. */
-static enum err_code scale_trace(struct arena *a, const struct option_values *v, struct workload *w, struct err *e)
-{
-    double rate_per_s = 0;
-    TRY(option_real(v, "rate", 1e-6, 1e6, &rate_per_s, e)); /* not a unit */
-    if (!w->timed || !(w->span_s > 0) || w->first_n < 2) {  /* of no times of its own: the order of lengths stays */
-        w->note = arena_printf(a, "%s%sthe trace has no times: Poisson arrivals at --rate", w->note ? w->note : "",
-                               w->note ? "; " : "");
-        return w->note ? workload_draw_arrivals(w, rate_per_s, 1, e) : err_nomem(e);
-    }
-    const double factor = (double)(w->first_n - 1) / w->span_s / rate_per_s;
-    for (size_t i = 0; i < w->n; i++) w->request[i].arrival_s *= factor;
-    w->span_s *= factor;
-    return ERR_OK;
-}
-
-/* Lengths, arrivals and rate of a workload; what the options say goes before it. */
-struct made {
-    const char *prompt, *generate;
-    double rate_per_s;
-};
-
-static enum err_code text_or_tokens(struct arena *a, const struct json *j, const char *key, const char *tokens,
-                                    const char **out, struct err *e)
-{
-    struct json item;
-    int64_t n;
-    if (json_get(j, key, &item)) return json_str(&item, out, e);
-    if (!json_get(j, tokens, &item)) return err_set(e, ERR_INPUT, "%s: %s is missing", j->file, tokens);
-    TRY(json_int(&item, 1, WORKLOAD_TOKENS_MAX, &n, e));
-    *out = arena_printf(a, "%lld", (long long)n);
-    return *out ? ERR_OK : err_nomem(e);
-}
-
-static enum err_code open_made(struct arena *a, const struct option_values *v, struct simulate_case *c,
-                               struct made *out, struct err *e)
-{
-    const char *name = option_get(v, "workload");
-    struct json j, item;
-    *out = (struct made){option_get(v, "prompt"), option_get(v, "generate"), 0};
-    if (!name) return ERR_OK;
-    TRY(estimate_workload_open(a, name, &j, e));
-    if (!option_given(v, "prompt")) TRY(text_or_tokens(a, &j, "prompt", "prompt_tokens", &out->prompt, e));
-    if (!option_given(v, "generate")) TRY(text_or_tokens(a, &j, "generate", "generate_tokens", &out->generate, e));
-    if (option_given(v, "concurrency")) return ERR_OK;
-    if (json_get(&j, "rate_per_s", &item)) TRY(json_num(&item, &out->rate_per_s, e));
-    if (!option_given(v, "arrivals") && json_get(&j, "arrivals", &item)) TRY(json_str(&item, &c->arrivals, e));
-    return ERR_OK;
-}
-
-static bool show_drawn(void *closure, size_t done, size_t all)
-{
-    progress_show(closure, done, all);
-    return !interrupt_pending();
-}
-
-static enum err_code draw(struct arena *a, struct simulate_case *c, struct err *e)
-{
-    struct interrupt held;
-    struct progress bar;
-    c->spec.go_on = show_drawn;
-    c->spec.closure = &bar;
-    interrupt_hold(&held, true);
-    progress_start(&bar, "requests drawn");
-    const enum err_code code = workload_make(a, &c->spec, &c->work, e);
-    progress_end(&bar);
-    const enum err_code came = interrupt_release(&held);
-    c->spec.go_on = NULL;
-    c->spec.closure = NULL;
-    return interrupt_relay(code, came, e);
-}
-
-static enum err_code open_trace(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
-{
-    int64_t most = 0;
-    TRY(only_made(v, e));
-    if (option_given(v, "requests")) TRY(option_count(v, "requests", 1, WORKLOAD_REQUESTS_MAX, &most, e));
-    TRY(trace_read(a, c->trace, &c->work, e));
-    if (most > 0 && (size_t)most < c->work.n) {
-        c->work.n = c->work.first_n = (size_t)most;
-        c->work.span_s = c->work.request[c->work.n - 1].arrival_s;
-    }
-    return option_given(v, "rate") ? scale_trace(a, v, &c->work, e) : ERR_OK;
-}
-
-static enum err_code open_work(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
-{
-    struct workload_spec *s = &c->spec;
-    int64_t seed = 1;
-    *s = (struct workload_spec){.turns = 1, .samples = 1, .requests = 1000};
-    c->trace = option_get(v, "trace");
-    TRY(option_count(v, "samples", 1, UINT16_MAX, &s->samples, e));
-    if (c->trace) {
-        TRY(open_trace(a, v, c, e));
-        c->work.samples = s->samples;
-        return ERR_OK;
-    }
-    struct made made;
-    c->arrivals = option_get(v, "arrivals");
-    TRY(open_made(a, v, c, &made, e));
-    s->rate_per_s = made.rate_per_s;
-    TRY(option_count(v, "requests", 1, WORKLOAD_REQUESTS_MAX, &s->requests, e));
-    TRY(option_count(v, "concurrency", 1, WORKLOAD_REQUESTS_MAX, &s->concurrency, e));
-    TRY(option_count(v, "turns", 1, 1 << 16, &s->turns, e));
-    TRY(option_count(v, "shared-prefix", 1, WORKLOAD_TOKENS_MAX, &s->shared_tokens, e));
-    TRY(option_count(v, "seed", 0, UINT32_MAX, &seed, e));
-    TRY(option_time(v, "think", &s->think_s, e));
-    TRY(option_real(v, "rate", 1e-6, 1e6, &s->rate_per_s, e)); /* not a unit */
-    s->seed = (uint64_t)seed;
-    if (option_given(v, "think") && s->turns == 1 && s->concurrency == 0)
-        return err_set(e, ERR_USAGE,
-                       "--think is the time from an answer to the next request: it needs --turns or --concurrency");
-    if (s->rate_per_s > 0 && s->concurrency > 0)
-        return err_set(e, ERR_USAGE,
-                       "--rate and --concurrency: requests come at times of their own, or when a client "
-                       "has its answer");
-    if (option_given(v, "arrivals") && !(s->rate_per_s > 0))
-        return err_set(e, ERR_USAGE, "--arrivals says how requests come at a --rate; the rate is missing");
-    if (workload_arrival_parse(c->arrivals, s, e) != ERR_OK) return err_prepend(e, "--arrivals: ");
-    if (workload_length_parse(a, made.prompt, &s->prompt, e) != ERR_OK) return err_prepend(e, "--prompt: ");
-    if (workload_length_parse(a, made.generate, &s->output, e) != ERR_OK) return err_prepend(e, "--generate: ");
-    return draw(a, c, e);
-}
 
 /* A device without a number is one GPU, and pools have a copy each at least. */
 static enum err_code check_pools(const struct option_values *v, const struct simulate_case *c, struct err *e)
@@ -201,8 +58,13 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
         return err_set(e, ERR_USAGE, "simulate: '%.60s' belongs to no option (the model goes after -m)",
                        v->operands[0]);
     if (!option_get(v, "model")) return err_set(e, ERR_USAGE, "simulate: which model? -m NAME (ridge list models)");
-    if (!option_get(v, "gpu")) return err_set(e, ERR_USAGE, "simulate: which GPUs? -g NAME[:N] (ridge list hardware)");
     TRY(scope_settings(a, option_get(v, "set"), &q->set, &q->set_n, e));
+    if (!option_get(v, "gpu")) { /* which are not asked for where no GPU would do */
+        struct model m;
+        TRY(model_load(a, option_get(v, "model"), q->set, q->set_n, &m, e));
+        TRY(model_refuse_encoder(&m, "requests to one are not simulated", e));
+        return err_set(e, ERR_USAGE, "simulate: which GPUs? -g NAME[:N] (ridge list hardware)");
+    }
     TRY(option_count(v, "tp", 1, 1 << 12, &q->layout.layout.tp, e));
     TRY(option_count(v, "pp", 1, 1 << 12, &q->layout.layout.pp, e));
     TRY(option_count(v, "ep", 1, 1 << 12, &q->layout.layout.ep, e));
@@ -482,6 +344,11 @@ static enum err_code open_planned(struct arena *a, struct simulate_case *c, stru
                                 .utilization_frac = (double)NAN};
     struct planner_plan plan = {.layout = of->layout, .gamma = d->draft ? gamma : 0};
     struct planner_times t;
+    if (d->draft && layout_whole(&of->layout).pp > 1)
+        return err_set(
+            e, ERR_USAGE,
+            "no engine that is released drafts beside stages, but for an experiment of SGLang's, so there are "
+            "no times of a server (--server none: floors)");
     TRY(planner_traffic_of(a, &c->work, 1, &q.traffic, e));
     TRY(batch_of(c, &q.traffic, &plan.batch_most, e));
     TRY(planner_times_of(a, &q, &plan, &t, e));
@@ -524,7 +391,7 @@ enum err_code simulate_case_open(struct arena *a, const struct option_values *v,
     TRY(load_server(a, v, c, e));
     TRY(open_policy(v, c, e));
     TRY(open_model(a, v, c, e));
-    TRY(open_work(a, v, c, e));
+    TRY(simulate_work_open(a, v, c, e));
     TRY(open_limits(v, c, e));
     TRY(open_memory(v, c, e));
     TRY(open_pool(a, c, e));

@@ -89,7 +89,7 @@ static double peak_of(const struct hw *hw, const char *unit)
     static const struct {
         const char *unit;
         enum hw_dtype dtype;
-    } UNITS[] = {{"fp32", HW_FP32_VECTOR}, {"bf16-dot", HW_BF16}, {"int8-dot", HW_INT8}};
+    } UNITS[] = {{"fp32", HW_FP32_VECTOR}, {"bf16-dot", HW_BF16}, {"bf16-tile", HW_BF16}, {"int8-dot", HW_INT8}};
     for (size_t i = 0; i < sizeof UNITS / sizeof UNITS[0]; i++)
         if (strcmp(UNITS[i].unit, unit) == 0) return hw->peak_flops_per_s[UNITS[i].dtype];
     return (double)NAN;

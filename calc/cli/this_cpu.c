@@ -15,6 +15,7 @@
 enum ceiling {
     PEAK_FP32,
     PEAK_DOT,
+    PEAK_TILE,
     PEAK_BYTES,
     READ_MEMORY,
     MOVE_MEMORY,
@@ -22,9 +23,9 @@ enum ceiling {
     CEILINGS_N = READ_CACHE + HW_CACHES
 };
 
-static const char *const CEILING_NAMES[CEILINGS_N] = {"peak fp32",      "peak bf16-dot",         "peak int8-dot",
-                                                      "reading memory", "moving memory",         "reading L1",
-                                                      "reading L2",     "reading the last cache"};
+static const char *const CEILING_NAMES[CEILINGS_N] = {"peak fp32",     "peak bf16-dot",  "peak bf16-tile",
+                                                      "peak int8-dot", "reading memory", "moving memory",
+                                                      "reading L1",    "reading L2",     "reading the last cache"};
 
 /* The best of all sets of one identity: what disturbs a ceiling only ever makes it lower. */
 struct ceilings {
@@ -83,10 +84,11 @@ static size_t level_of(const struct machine *m, double footprint_bytes)
 static size_t ceiling_of(const struct result *r, const struct machine *m)
 {
     if (strcmp(r->ceiling, "compute") == 0)
-        return strcmp(r->unit, "fp32") == 0       ? PEAK_FP32
-               : strcmp(r->unit, "bf16-dot") == 0 ? PEAK_DOT
-               : strcmp(r->unit, "int8-dot") == 0 ? PEAK_BYTES
-                                                  : CEILINGS_N;
+        return strcmp(r->unit, "fp32") == 0        ? PEAK_FP32
+               : strcmp(r->unit, "bf16-dot") == 0  ? PEAK_DOT
+               : strcmp(r->unit, "bf16-tile") == 0 ? PEAK_TILE
+               : strcmp(r->unit, "int8-dot") == 0  ? PEAK_BYTES
+                                                   : CEILINGS_N;
     if (strcmp(r->ceiling, "read") == 0 && r->cold) return READ_MEMORY;
     if (strcmp(r->ceiling, "read") == 0) return READ_CACHE + level_of(m, r->footprint_bytes);
     return strcmp(r->ceiling, "bandwidth") == 0 && r->cold ? MOVE_MEMORY : CEILINGS_N;
@@ -168,7 +170,7 @@ static const char *doubts(struct arena *a, const struct result *r, size_t n, con
 {
     const char *text = "", *never = "", *last = "";
     for (size_t i = 0; i < CEILINGS_N; i++) {
-        const bool dots = i == PEAK_DOT || i == PEAK_BYTES; /* not every CPU has them */
+        const bool dots = i == PEAK_DOT || i == PEAK_TILE || i == PEAK_BYTES; /* not every CPU has them */
         const bool cache = i >= READ_CACHE;
         if (cache && !(m->cache_bytes[i - READ_CACHE] > 0)) continue;
         if (isnan(c->best[i])) {
@@ -206,7 +208,8 @@ static const char *say(struct arena *a, const char *store, const struct result *
 static void describe(const struct ceilings *c, const struct machine *m, const char *store, const char *key,
                      const char *said, struct hw *out)
 {
-    const double nan = (double)NAN, fp32 = c->best[PEAK_FP32], narrow = fmax(fp32, c->best[PEAK_DOT]);
+    const double nan = (double)NAN, fp32 = c->best[PEAK_FP32],
+                 narrow = fmax(fmax(fp32, c->best[PEAK_DOT]), c->best[PEAK_TILE]);
     const double peaks[HW_DTYPES_N] = {
         [HW_FP32_VECTOR] = fp32, [HW_TF32] = fp32,  [HW_FP16] = fp32,
         [HW_BF16] = narrow,      [HW_FP8] = narrow, [HW_INT8] = fmax(narrow, c->best[PEAK_BYTES]),

@@ -11,6 +11,12 @@
     COLUMN_AT(struct served_group, field, kind, unit, COLUMN_SHOWN, heading, help)
 #define SPARE(field, kind, unit, heading, help)                                                                        \
     COLUMN_AT(struct served_group, field, kind, unit, COLUMN_SHOWN | COLUMN_SPARE, heading, help)
+/* A field of a drift under the key "drift_OF<suffix>". */
+#define DRIFT(of, suffix, field, kind_, unit_, spare, heading_, help_)                                                 \
+    {                                                                                                                  \
+        .key = "drift_" #of #suffix, .heading = (heading_), .help = (help_), .kind = (kind_), .unit = (unit_),         \
+        .offset = offsetof(struct served_group, drift_##of.field), .flags = COLUMN_SHOWN | (spare)                     \
+    }
 
 const struct column served_columns[] = {
     GROUP(engine, COLUMN_STRING, UNITS_NONE, "engine", "of the servers"),
@@ -34,18 +40,20 @@ const struct column served_columns[] = {
     GROUP(baseline_median_frac, COLUMN_REAL, UNITS_FRAC, "3 consts",
           "median error of roofline and three constants an engine, families left out alike"),
     GROUP(ratio, COLUMN_REAL, UNITS_RATIO, "ratio", "of the medians"),
-    GROUP(drift_clients, COLUMN_REAL, UNITS_FRAC, "2x clients",
+    DRIFT(clients, , median, COLUMN_REAL, UNITS_FRAC, 0, "2x clients",
           "drift of ln(predicted/measured) per doubling: median of the slopes of rows alike in all else"),
-    GROUP(drift_clients_models_se, COLUMN_REAL, UNITS_FRAC, "+-",
+    DRIFT(clients, _models_se, models_se, COLUMN_REAL, UNITS_FRAC, 0, "+-",
           "its standard error, models drawn: of the mean of their medians"),
-    SPARE(drift_clients_models, COLUMN_INT, UNITS_NONE, "models", "families with rows alike in all else"),
-    SPARE(drift_clients_se, COLUMN_REAL, UNITS_FRAC, "+- sets", "standard error of that median, sets drawn"),
-    SPARE(drift_clients_sets, COLUMN_INT, UNITS_NONE, "sets", "of rows alike in all else"),
-    GROUP(drift_tp, COLUMN_REAL, UNITS_FRAC, "2x ranks", "drift per doubling, likewise"),
-    GROUP(drift_tp_models_se, COLUMN_REAL, UNITS_FRAC, "+-", "its standard error, models drawn, likewise"),
-    SPARE(drift_tp_models, COLUMN_INT, UNITS_NONE, "models", "families with rows alike in all else"),
-    SPARE(drift_tp_se, COLUMN_REAL, UNITS_FRAC, "+- sets", "standard error of that median, sets drawn"),
-    SPARE(drift_tp_sets, COLUMN_INT, UNITS_NONE, "sets", "of rows alike in all else"),
+    DRIFT(clients, _models, models, COLUMN_INT, UNITS_NONE, COLUMN_SPARE, "models",
+          "families with rows alike in all else"),
+    DRIFT(clients, _se, se, COLUMN_REAL, UNITS_FRAC, COLUMN_SPARE, "+- sets",
+          "standard error of that median, sets drawn"),
+    DRIFT(clients, _sets, sets, COLUMN_INT, UNITS_NONE, COLUMN_SPARE, "sets", "of rows alike in all else"),
+    DRIFT(tp, , median, COLUMN_REAL, UNITS_FRAC, 0, "2x ranks", "drift per doubling, likewise"),
+    DRIFT(tp, _models_se, models_se, COLUMN_REAL, UNITS_FRAC, 0, "+-", "its standard error, models drawn, likewise"),
+    DRIFT(tp, _models, models, COLUMN_INT, UNITS_NONE, COLUMN_SPARE, "models", "families with rows alike in all else"),
+    DRIFT(tp, _se, se, COLUMN_REAL, UNITS_FRAC, COLUMN_SPARE, "+- sets", "standard error of that median, sets drawn"),
+    DRIFT(tp, _sets, sets, COLUMN_INT, UNITS_NONE, COLUMN_SPARE, "sets", "of rows alike in all else"),
     SPARE(slope_clients, COLUMN_REAL, UNITS_FRAC, "all 2x clients",
           "least squares over all rows, whichever models were run at which load"),
     SPARE(slope_tp, COLUMN_REAL, UNITS_FRAC, "all 2x ranks", "likewise"),

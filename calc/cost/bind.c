@@ -7,14 +7,17 @@ struct ranks {
     struct layout_symbols y;
     const struct sym *t, *columns; /* ranks of a group; those that split the columns of an expert */
     const struct sym *context;     /* those that share a context; NULL: none do */
+    double number[LAYOUT_NUMBERS]; /* of a layout that is not free */
 };
 
-static struct ranks ranks_of(struct sym_ctx *c, const struct cost_symbols *y, const struct cost_layout *l)
+static struct ranks ranks_of(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m,
+                             const struct cost_layout *l)
 {
     struct ranks r = {.l = l, .w = layout_whole(&l->layout), .y = layout_symbols_make(c)};
     r.t = l->free ? y->t : sym_int(c, r.w.tp);
     r.context = r.w.dcp == 1 ? NULL : l->free ? r.y.context : sym_int(c, r.w.dcp);
     r.columns = l->free ? sym_div(c, sym_mul(c, y->t, r.y.groups), r.y.parts) : sym_int(c, layout_group(&r.w) / r.w.ep);
+    if (!l->free) layout_numbers(&r.w, m, false, r.number);
     return r;
 }
 
@@ -124,12 +127,9 @@ static void put_sym(struct env *v, const struct sym *var, const struct sym *valu
     v->at[v->n++] = (struct sym_binding){var, value};
 }
 
-static void bind_ranks(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, const struct ranks *r,
-                       struct env *v)
+static void bind_ranks(struct sym_ctx *c, const struct cost_symbols *y, const struct ranks *r, struct env *v)
 {
-    double number[LAYOUT_NUMBERS];
     if (r->l->free) return;
-    layout_numbers(&r->w, m, false, number);
     put(c, v, y->t, r->w.tp);
     const struct sym *const of[LAYOUT_NUMBERS] = {
 #define X(field, text, meaning) r->y.field,
@@ -137,7 +137,7 @@ static void bind_ranks(struct sym_ctx *c, const struct cost_symbols *y, const st
 #undef X
     };
     for (size_t i = 0; i < LAYOUT_NUMBERS; i++)
-        if (i != LAYOUT_hop_near && i != LAYOUT_hop_far) put_sym(v, of[i], sym_num(c, number[i]));
+        if (i != LAYOUT_hop_near && i != LAYOUT_hop_far) put_sym(v, of[i], sym_num(c, r->number[i]));
 }
 
 static void bind_model(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, const struct ranks *r,
@@ -162,7 +162,7 @@ static void bind_model(struct sym_ctx *c, const struct cost_symbols *y, const st
     for (size_t i = 0; i < WEIGHT_CLASSES; i++) put_sym(v, width[i], sym_num(c, m->weights[i].bits / 8));
     put_sym(v, y->b_act, sym_num(c, m->activations.bits / 8));
     put_sym(v, y->b_state, sym_num(c, m->state.bits / 8));
-    bind_ranks(c, y, m, r, v);
+    bind_ranks(c, y, r, v);
     v->n_model = v->n;
 }
 
@@ -261,17 +261,23 @@ struct place {
     const struct model *m;
     struct cost_layout l;
     int kind;
+    const struct ranks *ranks; /* of l, which is legal; NULL: to be made */
 };
 
 static struct cost_layout of_tp(int64_t tp) { return (struct cost_layout){.layout = {.tp = tp}}; }
 
 static enum err_code bind_place(struct sym_ctx *c, const struct place *p, struct env *v, struct err *e)
 {
-    if (!p->l.free) TRY(layout_check(p->m, &p->l.layout, e));
-    const struct ranks r = ranks_of(c, p->y, &p->l);
+    struct ranks own;
+    const struct ranks *r = p->ranks;
+    if (!r) {
+        if (!p->l.free) TRY(layout_check(p->m, &p->l.layout, e));
+        own = ranks_of(c, p->y, p->m, &p->l);
+        r = &own;
+    }
     v->n = 0;
-    bind_model(c, p->y, p->m, &r, v);
-    if (p->kind >= 0) bind_kind(c, p->y, p->m, &p->m->kinds[p->kind], &r, v);
+    bind_model(c, p->y, p->m, r, v);
+    if (p->kind >= 0) bind_kind(c, p->y, p->m, &p->m->kinds[p->kind], r, v);
     return ERR_OK;
 }
 
@@ -287,7 +293,7 @@ static bool same_heads(const struct place *p)
 static enum err_code bind_as(struct sym_ctx *c, const struct cost_binding *how, const struct place *p, struct env *v,
                              struct err *e)
 {
-    const struct place all = {p->y, p->m, of_tp(1), p->kind};
+    const struct place all = {p->y, p->m, of_tp(1), p->kind, NULL};
     struct env whole;
     TRY(bind_place(c, &all, &whole, e));
     const struct sym **hv = NULL, *h = NULL;
@@ -307,7 +313,7 @@ static enum err_code bind_as(struct sym_ctx *c, const struct cost_binding *how, 
 enum err_code cost_size(struct sym_ctx *c, const struct cost_symbols *y, const struct model *m, int kind, int64_t tp,
                         const struct sym *var, const struct sym **out, struct err *e)
 {
-    const struct place at = {y, m, of_tp(tp), kind};
+    const struct place at = {y, m, of_tp(tp), kind, NULL};
     struct env v;
     double value = 0;
     *out = NULL;
@@ -331,11 +337,13 @@ static enum err_code bind_all(struct sym_ctx *c, const struct cost_symbols *y, c
                               const struct cost_layout *l, const struct cost_binding *how, struct cost_ops *ops,
                               struct err *e)
 {
+    if (!l->free) TRY(layout_check(m, &l->layout, e));
+    const struct ranks r = ranks_of(c, y, m, l);
     for (size_t i = 0; i < ops->n;) {
         const int kind = ops->op[i].kind_index;
         size_t end = i;
         while (end < ops->n && ops->op[end].kind_index == kind) end++;
-        const struct place at_kind = {y, m, *l, kind};
+        const struct place at_kind = {y, m, *l, kind, &r};
         struct env v;
         TRY(bind_place(c, &at_kind, &v, e));
         if (how && (how->relative || how->free)) TRY(bind_as(c, how, &at_kind, &v, e));
@@ -482,7 +490,7 @@ enum err_code cost_kind_cache(struct arena *a, const struct model *m, const stru
     const struct cost_symbols y = cost_symbols_make(c);
     const struct cost_layout l = of_tp(tp);
     TRY(layout_check(m, &l.layout, e));
-    const struct ranks r = ranks_of(c, &y, &l);
+    const struct ranks r = ranks_of(c, &y, m, &l);
     const struct kept q = kind_cache(c, &y, m, k, &r);
     TRY(sym_check(c, e));
     if (!sym_constant(q.token, &out->token_bytes) || !sym_constant(q.index, &out->index_bytes) ||
@@ -500,7 +508,7 @@ enum err_code cost_stage_cache(struct sym_ctx *c, const struct cost_symbols *y, 
     const bool known = y->X != y->T && m->encoder.source_tokens > 0;
     const struct sym *source = known ? sym_int(c, m->encoder.source_tokens) : y->X;
     if (!l->free) TRY(layout_check(m, &l->layout, e));
-    const struct ranks r = ranks_of(c, y, l);
+    const struct ranks r = ranks_of(c, y, m, l);
     for (size_t i = 0; i < m->kinds_n; i++) {
         const struct mixer *x = &m->kinds[i].mixer;
         const struct sym *n = stage ? stage->layers[i] : sym_int(c, m->kinds[i].count);
@@ -550,6 +558,16 @@ static enum err_code count_of(const struct sym *e, double *out, struct err *err)
     return ERR_OK;
 }
 
+/* Share of the experts that one token works on, the mean of its choices where they are of groups. */
+static double chosen_of(const struct ffn *f, bool by_group)
+{
+    const double all = (double)f->experts, each = (double)f->experts_per_token;
+    double missed = 1;
+    if (!by_group) return each / all;
+    for (int64_t i = 0; i < f->group_experts; i++) missed *= (all - each - (double)i) / (all - (double)i);
+    return 1 - missed;
+}
+
 enum err_code cost_parameters(struct arena *a, const struct model *m, const struct cost_conventions *v,
                               struct cost_parameters *out, struct err *e)
 {
@@ -580,7 +598,7 @@ enum err_code cost_parameters(struct arena *a, const struct model *m, const stru
             }
             const struct ffn *f = &m->kinds[op->kind_index].ffn;
             r.routed += elems;
-            r.active += elems / (double)f->experts * (double)f->experts_per_token;
+            r.active += elems * chosen_of(f, op->by_group);
         }
     }
     if (!(r.total < 9007199254740992.0))

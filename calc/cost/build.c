@@ -276,6 +276,20 @@ static void build_join(struct build *b)
     build_norms(b, "feature_norm", d->norms_after);
 }
 
+/* What ModernBERT has before its output head; every rank has all of it. */
+static void build_head_dense(struct build *b, const struct sym *rows)
+{
+    if (!b->m->head_dense) return;
+    build_linear(b, "head_dense", "[rows, D] x [D, D]", WEIGHT_HEAD, rows, Y->D, Y->D, b->m->head_dense_bias);
+    build_activation(b, "head_act", rows, Y->D, false);
+    struct cost_op *op = build_op(b, OP_NORM, "head_norm", "[rows, D]");
+    op->vector_flops = PROD(INT(build_norm_flops(b->m->norm)), rows, Y->D);
+    op->activation_bytes = PROD(INT(2), rows, Y->D, Y->b_act);
+    if (build_norm_vectors(b->m->norm) == 0) return;
+    build_vector(b, op, PROD(INT(build_norm_vectors(b->m->norm)), Y->D), true);
+    read_all(b, op);
+}
+
 static void build_head(struct build *b)
 {
     const struct model_draft *d = &b->m->draft;
@@ -284,6 +298,7 @@ static void build_head(struct build *b)
     const struct sym *rows = all ? b->rows : sequences, *drawn = b->pass->all_logits ? b->rows : sequences;
     const struct sym *heads = INT(d->heads ? d->heads : 1), *tokens = d->head_rows ? Y->Vd : Y->V;
     const struct sym *wide = PROD(heads, tokens);
+    build_head_dense(b, rows);
     struct cost_op *op = build_op(b, OP_LM_HEAD, "lm_head", all ? "[B*T, D] x [D, V]" : "[B, D] x [D, V]");
     op->compute_class = WEIGHT_HEAD;
     op->rows = rows;
@@ -322,6 +337,17 @@ static void build_norm_gate(struct build *b, bool mixer, int64_t rank)
                       SIGMOID_FLOPS, 3);
 }
 
+/* The sum of a block with the stream, whose elements have stored factors in some models. */
+static void build_block_residual(struct build *b, const char *name, bool weighted)
+{
+    build_residual(b, name);
+    if (!weighted) return;
+    struct cost_op *op = &b->ops->op[b->ops->n - 1];
+    build_vector(b, op, Y->D, false);
+    op->vector_flops = PROD(INT(2), op->vector_flops);
+    op->weight_bytes = op->tensor[0].bytes;
+}
+
 static void build_layer(struct build *b, const struct layer_kind *k)
 {
     const bool mixes = k->mixer.kind != MIXER_NONE, feeds = k->ffn.kind != FFN_NONE;
@@ -340,7 +366,7 @@ static void build_layer(struct build *b, const struct layer_kind *k)
     if (b->m->hyper_streams > 0)
         build_hyper_write(b, true);
     else if (mixes && !k->parallel && !k->one_residual)
-        build_residual(b, "mixer_residual");
+        build_block_residual(b, "mixer_residual", k->residual_weights);
     if (b->m->laurel_rank > 0) build_residual(b, "laurel_add");
     build_hyper_read(b, false);
     build_residuals_read(b, false);
@@ -356,7 +382,7 @@ static void build_layer(struct build *b, const struct layer_kind *k)
     } else if (b->m->hyper_streams > 0) {
         build_hyper_write(b, false);
     } else if (feeds) {
-        build_residual(b, "mlp_residual");
+        build_block_residual(b, "mlp_residual", k->residual_weights);
     }
     build_correct(b);
 }

@@ -27,6 +27,7 @@ struct build {
     int64_t count;
     bool both_ways; /* tokens see each other */
     bool borrowed;  /* tensors belong to an earlier layer */
+    bool by_group;  /* experts of groups: E and k are theirs */
     bool parallel;  /* in a layer whose blocks are summed before one reduction */
     struct cost_ops *ops;
     size_t ops_cap;
@@ -267,5 +268,10 @@ void build_diagonal(struct build *b, const struct mixer *x);
 void build_diagonal_scan(struct build *b, const struct recurrence *p);
 void build_filter(struct build *b, const struct mixer *x);
 void build_filter_scan(struct build *b, const struct recurrence *p);
+
+/* build_value_mask, build_difference -- before and behind the attention of mixers that have one or the other (heads.c).
+ */
+void build_value_mask(struct build *b, const struct mixer *x);
+void build_difference(struct build *b, const struct mixer *x);
 
 #endif

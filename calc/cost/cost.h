@@ -162,6 +162,7 @@ struct cost_op {
     bool apart;                            /* works on each sequence by itself: no other's tokens go through with it */
     bool context;                          /* of the ranks that share a context, not of all tensor-parallel ones */
     int part;                              /* of a mixed pass: whose sequences (enum mixed_part); -1: of all */
+    bool by_group;                         /* of experts of groups of experts */
     int64_t count;                         /* layers that have it */
     bool closes;                           /* after the layers: the last stage has it; else, outside them, the first */
     int compute_class;                     /* weight class whose format decides the matrix unit; -1: the activations' */

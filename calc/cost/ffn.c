@@ -108,8 +108,13 @@ static const struct sym *share_skewed(struct build *b, const struct sym *n)
     const struct sym **missed = arena_array(b->arena, (size_t)f->experts, sizeof *missed);
     if (!p || !missed) return NULL;
     routing_popularity(&b->v->routing, f->experts, f->experts_per_token, p);
-    for (int64_t i = 0; i < f->experts; i++) missed[i] = p[i] < 1 ? sym_pow(b->c, sym_num(b->c, 1 - p[i]), n) : INT(0);
-    return sym_sub(b->c, INT(1), sym_div(b->c, sym_sum(b->c, (size_t)f->experts, missed), INT(f->experts)));
+    const int64_t each = b->by_group ? f->group_experts : 1, all = f->experts / each;
+    for (int64_t i = 0; i < all; i++) { /* a group is missed where all of its experts are */
+        double rest = 1;
+        for (int64_t j = 0; j < each; j++) rest *= p[i * each + j] < 1 ? 1 - p[i * each + j] : 0;
+        missed[i] = rest > 0 ? sym_pow(b->c, sym_num(b->c, rest), n) : INT(0);
+    }
+    return sym_sub(b->c, INT(1), sym_div(b->c, sym_sum(b->c, (size_t)all, missed), INT(all)));
 }
 
 /* The same by other rules than the default (routing.h). */
@@ -143,7 +148,7 @@ static const struct sym *share_of_all(struct build *b, const struct sym *n, cons
 static const struct sym *busiest_part(struct build *b, const struct sym *distinct)
 {
     const struct ffn *f = &b->m->kinds[b->kind_index].ffn, *of = layout_routed(b->m);
-    if (f->experts != of->experts || f->experts_per_token != of->experts_per_token) return NULL;
+    if (b->by_group || f->experts != of->experts || f->experts_per_token != of->experts_per_token) return NULL;
     const struct layout_symbols *y = &b->ly;
     const struct sym *const rise[LAYOUT_KNOTS - 1] = {y->rise0, y->rise1, y->rise2, y->rise3, y->rise4, y->rise5,
                                                       y->rise6, y->rise7, y->rise8, y->rise9, y->rise10};
@@ -251,6 +256,33 @@ static const struct sym *dispatched_bytes(struct build *b)
     return bits8 ? sym_rat(b->c, SCALE_GROUP + COST_FP32_BYTES, SCALE_GROUP) : Y->b_act;
 }
 
+/* A further expert of each group: a token passes those of the groups that it chose any expert of, once, with the sum of
+ * their weights. A group of g is missed by a choice of k among E with (E-k)/E * ... * (E-k-g+1)/(E-g+1). */
+static void build_group_experts(struct build *b, const struct ffn *f, const struct sym *in)
+{
+    if (f->group_experts == 0) return;
+    const struct cost_symbols *outer = b->y;
+    struct cost_symbols own = *outer;
+    const struct sym *missed = INT(1), *width = PROD(outer->F, sym_rat(b->c, f->group_width, f->width));
+    for (int64_t i = 0; i < f->group_experts; i++)
+        missed = PROD(missed, sym_div(b->c, SUM(outer->E, INT(-i), PROD(INT(-1), outer->k)), SUM(outer->E, INT(-i))));
+    own.E = sym_div(b->c, outer->E, INT(f->group_experts));
+    own.k = PROD(own.E, sym_sub(b->c, INT(1), missed));
+    const size_t from = b->ops->n;
+    b->y = &own;
+    b->by_group = true;
+    build_grouped(b, "groups_up", f->gated ? "[B*T*k', D] x [E/g, D, 2Fg]" : "[B*T*k', D] x [E/g, D, Fg]", in, width,
+                  f->gated ? 2 : 1, false);
+    build_activation(b, "groups_act", routed_work(b), width, f->gated);
+    build_grouped(b, "groups_down", "[B*T*k', Fg] x [E/g, Fg, D]", width, in, 1, false);
+    build_combine(b, in);
+    b->ops->op[b->ops->n - 1].name = "groups_combine";
+    b->by_group = false;
+    b->y = outer;
+    for (size_t i = from; i < b->ops->n; i++) b->ops->op[i].by_group = true;
+    build_residual(b, "groups_add");
+}
+
 /* Each of the t ranks of a group sends its part of the tokens to the ranks of their experts, or gets it back. What
  * arrives at the busiest part binds. */
 static void build_all_to_all(struct build *b, const char *name, const struct sym *width, const struct sym *bytes)
@@ -311,6 +343,7 @@ static void build_experts(struct build *b, const struct ffn *f)
     build_grouped(b, "experts_down", "[B*T*k, F] x [E, F, D]", Y->F, width, 1, f->down_bias);
     build_all_to_all(b, "return", width, Y->b_act);
     build_combine(b, width);
+    build_group_experts(b, f, width);
     if (f->sum_bias) build_sum_bias(b, "experts_bias");
     if (f->latent_norm) build_sum_over_ranks(b, "latent_all_reduce", "[B*T, Z] over t ranks", width);
     if (f->latent_norm) build_head_norm(b, "latent_norm", "[B*T, Z]", INNER_NORM_FLOPS, width, width);

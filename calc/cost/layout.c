@@ -218,9 +218,16 @@ static enum err_code check_kind(const struct layer_kind *k, const struct layout 
     int64_t n;
     if (x->kind != MIXER_NONE) TRY(layout_split("heads", x->heads, RANKS, w->tp, &n, e));
     if (x->kind == MIXER_ATTENTION || x->kind == MIXER_RECURRENT) TRY(layout_kv_heads(x, w->tp, &n, e));
+    if (x->value_mask && w->tp > 1)
+        return err_set(e, ERR_USAGE, "a mask made of the values of all KV heads is not described over ranks");
+    if (x->differential) TRY(layout_split("pairs of KV heads", x->kv_heads / 2, RANKS, w->tp, &n, e));
     TRY(layout_split("columns of the shared expert", f->shared_width, RANKS, w->tp, &n, e));
     if (f->kind != FFN_MOE) return layout_split("columns of the MLP", f->width, RANKS, w->tp, &n, e);
     TRY(layout_split("experts", f->experts, "expert-parallel parts", w->ep, &n, e));
+    if (f->group_experts > 0) {
+        TRY(layout_split("groups of experts", f->experts / f->group_experts, "expert-parallel parts", w->ep, &n, e));
+        TRY(layout_split("columns of a group's expert", f->group_width, RANKS, layout_group(w) / w->ep, &n, e));
+    }
     return layout_split("columns of an expert", f->width, w->ep > 1 || w->dp > 1 ? "ranks" : RANKS,
                         layout_group(w) / w->ep, &n, e);
 }
@@ -241,6 +248,8 @@ static const char *not_shared(const struct mixer *x)
     if (x->index_heads > 0 || x->top_keys > 0) return "keys that an indexer chooses among all are";
     if (model_keeps_inputs(x)) return "a long convolution is";
     if (x->first_too) return "layers that run again are";
+    if (x->differential) return "differences of attentions are";
+    if (x->value_mask) return "masks made of values are";
     if (x->stripe_every > 0) return "blocks of keys that a head sees in stripes are";
     if (!layout_shares_context(x)) return NULL;
     if (x->sinks) return "attention sinks are";

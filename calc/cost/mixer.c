@@ -56,7 +56,7 @@ static void build_pairs(struct build *b, const struct mixer *x, const char *shap
 {
     const bool shared = b->context && from_cache;
     const int64_t per_pair = SOFTMAX_FLOPS + (x->position == POSITION_ALIBI ? ALIBI_FLOPS : 0) +
-                             (x->position == POSITION_RELATIVE ? RELATIVE_FLOPS : 0);
+                             (x->position == POSITION_RELATIVE || x->value_mask ? RELATIVE_FLOPS : 0);
     const struct sym *batch = b->many, *own = shared ? PROD(Y->N, b->context) : Y->N, *heads = own;
     if (x->kind == MIXER_LATENT && v == Y->C && b->v->head_multiple > 0) /* absorbed: blocks of heads */
         heads = PROD(INT(b->v->head_multiple), sym_ceil(b->c, sym_div(b->c, own, INT(b->v->head_multiple))));
@@ -105,7 +105,9 @@ static void build_qk_norm(struct build *b, const struct mixer *x, const struct s
 {
     const enum qk_norm kind = x->qk_norm;
     if (kind == QK_NORM_NONE) return;
-    const enum norm_kind of = kind == QK_NORM_HEAD || b->m->norm == NORM_RMS ? b->m->norm : NORM_LAYER;
+    const enum norm_kind of = kind == QK_NORM_EACH_LAYER                       ? NORM_LAYER_BIAS
+                              : kind == QK_NORM_HEAD || b->m->norm == NORM_RMS ? b->m->norm
+                                                                               : NORM_LAYER;
     const int64_t sides = x->shares_kv ? 1 : 2;
     const struct sym *shared = PROD(INT(build_norm_vectors(of) * sides), Y->H);
     const bool plain = kind == QK_NORM_PLAIN;
@@ -113,9 +115,10 @@ static void build_qk_norm(struct build *b, const struct mixer *x, const struct s
         build_sum_of_bytes(b, "qk_norm_all_reduce", "[B*T, 2] over t ranks",
                            PROD(b->rows, INT(sides * COST_FP32_BYTES)));
     build_head_norm(b, "qk_norm", "[B*T, (N+K)*H]", plain ? PLAIN_NORM_FLOPS : build_norm_flops(of), width,
-                    plain                  ? NULL
-                    : kind == QK_NORM_HEAD ? shared
-                                           : width);
+                    plain                        ? NULL
+                    : kind == QK_NORM_HEAD       ? shared
+                    : kind == QK_NORM_EACH_LAYER ? PROD(INT(2), width)
+                                                 : width);
     if (x->idle_kv && kind == QK_NORM_HEAD) build_vector(b, &b->ops->op[b->ops->n - 1], Y->H, true);
 }
 
@@ -270,13 +273,16 @@ static void build_gqa(struct build *b, const struct mixer *x)
     if (x->features_kv) build_features(b, x, kv);
     if (!x->shares_kv) build_cache_write(b, "kv_write", kv, Y->b_kv, x->window_tokens ? Y->W : NULL);
     build_index(b, x);
+    build_value_mask(b, x);
     if (b->context)
         build_shared_core(b, x, kv);
     else
-        build_core(b, x, "[B, T, N, H] on [B, S, K, H+Hv]", Y->H, Y->Hv, kv, !b->pass->uncached);
+        build_core(b, x, "[B, T, N, H] on [B, S, K, H+Hv]", Y->H, x->differential ? PROD(INT(2), Y->Hv) : Y->Hv, kv,
+                   !b->pass->uncached);
     if (x->first_too) build_first_too(b, x, kv);
     if (x->shares_kv && !b->context)
         b->ops->op[b->ops->n - 1].kv_needed_bytes = INT(0); /* the layer that made them has them */
+    build_difference(b, x);
     if (x->output_gate)
         build_elementwise(b, OP_ACTIVATION, "output_gate", "[B*T, N*Hv]", PROD(b->rows, Y->N, Y->Hv), GATE_FLOPS, 3);
     build_head_gate(b, x);

@@ -62,10 +62,12 @@ static const struct sym *pairs_of_blocks(struct build *b, const struct sym *n, c
     return SUM(HALF(PROD(J, J, whole, next)), PROD(rest, MIN(b->pass->S, PROD(next, J))));
 }
 
-/* Tokens that see each other: all of the context, or block by block. */
-static struct attended attended_both(struct build *b)
+/* Tokens that see each other: all of the context, or block by block. With a window (of an encoder, T = S) each sees W-1
+ * before it and W-1 behind it: those up to it and those from it on, itself once. */
+static struct attended attended_both(struct build *b, const struct sym *W)
 {
     const struct sym *S = b->pass->S, *T = b->pass->T, *M = b->pass->M;
+    if (W) return (struct attended){SUM(PROD(INT(2), sum_min(b, S, T, W)), NEG(T)), S, S};
     const struct sym *mean = M ? SUM(S, HALF(SUM(T, NEG(M)))) : S;
     struct attended r = {PROD(T, mean), mean, mean};
     if (!b->m->block_causal || b->v->causal_full || M) return r;
@@ -77,7 +79,7 @@ static struct attended attended_both(struct build *b)
 static struct attended attended_of(struct build *b, const struct sym *W, bool chunked)
 {
     const struct sym *S = b->pass->S, *T = b->pass->T, *M = b->pass->M;
-    if (b->both_ways) return attended_both(b);
+    if (b->both_ways) return attended_both(b, W);
     if (chunked) return attended_chunked(b, W);
     if (M) { /* decode steps with contexts S-M+1 .. S */
         const struct sym *mean = W ? sym_div(b->c, sum_min(b, S, M, W), M) : SUM(S, HALF(SUM(INT(1), NEG(M))));

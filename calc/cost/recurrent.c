@@ -195,6 +195,15 @@ static void build_gated_conv(struct build *b, const struct mixer *x)
     build_linear(b, "out_proj", "[B*T, N] x [N, D]", WEIGHT_MIXER, b->rows, Y->N, Y->D, p->proj_bias);
 }
 
+/* SambaY: channels of an earlier scan's output of the same tokens, gated by the stream. */
+static void build_memory_unit(struct build *b, const struct recurrence *p)
+{
+    build_linear(b, "in_proj", "[B*T, D] x [D, N]", WEIGHT_MIXER, b->rows, Y->D, Y->N, p->proj_bias);
+    build_elementwise(b, OP_ACTIVATION, "memory_gate", "[B*T, N]", PROD(b->rows, Y->N), ACT_FLOPS + 1, 3);
+    b->ops->op[b->ops->n - 1].says = "SiLU of the gate times an earlier layer's scan output of the same token";
+    build_linear(b, "out_proj", "[B*T, N] x [N, D]", WEIGHT_MIXER, b->rows, Y->N, Y->D, p->proj_bias);
+}
+
 void build_recurrent(struct build *b, const struct mixer *x)
 {
     switch (x->recurrence.block) {
@@ -203,6 +212,7 @@ void build_recurrent(struct build *b, const struct mixer *x)
     case RECURRENT_LINEAR: build_linear_attention(b, x); break;
     case RECURRENT_LRU: build_lru(b, x); break;
     case RECURRENT_CONV: build_gated_conv(b, x); break;
+    case RECURRENT_MEMORY: build_memory_unit(b, &x->recurrence); break;
     case RECURRENT_WKV: build_wkv(b); break;
     case RECURRENT_TIME_MIX:
     case RECURRENT_FINCH:

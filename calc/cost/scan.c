@@ -52,7 +52,8 @@ static const struct sym *state_elems(struct sym_ctx *c, const struct cost_symbol
         matrices = SYM_PROD(c, two, y->N, y->Hv, y->Hv, y->H);
         return p->conv_taps > 0 ? sym_add(c, matrices, SYM_PROD(c, y->N, y->Hv, y->J)) : matrices;
     case RECURRENT_FILTER: return p->filter_width > 0 ? sym_int(c, 0) : sym_mul(c, two, matrices);
-    case RECURRENT_CONV: break;
+    case RECURRENT_CONV:
+    case RECURRENT_MEMORY: break;
     }
     return sym_int(c, 0);
 }
@@ -314,6 +315,7 @@ void build_scan(struct build *b, const struct mixer *x)
     case RECURRENT_GOOSE: build_time_mix_scan(b, p); break;
     case RECURRENT_DIAGONAL: build_diagonal_scan(b, p); break;
     case RECURRENT_FILTER: build_filter_scan(b, p); break;
-    case RECURRENT_CONV: break;
+    case RECURRENT_CONV:
+    case RECURRENT_MEMORY: break;
     }
 }

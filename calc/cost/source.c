@@ -33,24 +33,41 @@ void build_source_leave(struct build *b, const struct build_source *s)
     b->routed = s->was.routed;
 }
 
-/* Convolutions of a stem: over the bands, and with a stride over what that makes; a nonlinearity behind each. Inputs
- * are read once, whatever taps they meet. */
+/* Of a convolution's output all channels and places of a sequence together. */
+static void build_stem_norm(struct build *b, const struct sym *rows, const struct sym *width)
+{
+    struct cost_op *op = build_op(b, OP_NORM, "stem_norm", "[B*frames, channels]");
+    op->vector_flops = PROD(INT(build_norm_flops(NORM_LAYER_BIAS)), rows, width);
+    op->activation_bytes = PROD(INT(2), rows, width, Y->b_act);
+    build_vector(b, op, PROD(INT(2), width), true);
+    if (!b->v->norms_uncounted) op->weight_bytes = op->tensor[0].bytes;
+}
+
+static const struct sym *channels(const struct build *b, int64_t n) { return n == b->m->hidden ? Y->D : INT(n); }
+
+/* Convolutions of a stem, each over the places that the strides behind it leave, and a nonlinearity. Inputs are read
+ * once, whatever taps they meet. */
 static void build_stem(struct build *b)
 {
+    static const char *const NAMES[STEM_MAX][3] = {
+        {"stem_conv", "stem_act", "[B*frames, taps*in] x [taps*in, out]"},
+        {"stem_conv_strided", "stem_act_strided", "[B*frames, taps*in] x [taps*in, out], every stride-th place"},
+        {"stem_conv_last", "stem_act_last", "[B*X, taps*in] x [taps*in, D]"}};
     const struct model_encoder *x = &b->m->encoder;
-    const struct sym *frames = PROD(INT(x->stem_stride), b->rows);
-    const struct sym *const rows[] = {frames, b->rows}, *const read[] = {PROD(frames, INT(x->bands)),
-                                                                         PROD(frames, Y->D)};
-    static const char *const NAMES[] = {"stem_conv", "stem_conv_strided"}, *const ACTS[] = {"stem_act",
-                                                                                            "stem_act_strided"};
-    for (size_t i = 0; i < 2; i++) {
-        const struct sym *in = i == 0 ? PROD(INT(x->stem_taps), INT(x->bands)) : PROD(INT(x->stem_taps), Y->D);
-        build_linear(b, NAMES[i], i == 0 ? "[B*2X, 3*bands] x [3*bands, D]" : "[B*X, 3D] x [3D, D]", WEIGHT_OTHER,
-                     rows[i], in, Y->D, true);
+    int64_t places = 1; /* of a convolution's output, to a token */
+    for (size_t i = 0; i < x->stem_n; i++) places *= x->stem[i].stride;
+    for (size_t i = 0; i < x->stem_n; i++) {
+        const struct model_conv *k = &x->stem[i];
+        const struct sym *read = PROD(INT(places), b->rows, channels(b, k->in));
+        places /= k->stride;
+        const struct sym *rows = PROD(INT(places), b->rows), *out = channels(b, k->out);
+        const struct sym *in = PROD(INT(k->taps), channels(b, k->in));
+        build_linear(b, NAMES[i][0], NAMES[i][2], WEIGHT_OTHER, rows, in, out, k->bias);
         struct cost_op *op = &b->ops->op[b->ops->n - 1];
         op->says = "convolution over time, as one product with all its taps";
-        op->activation_bytes = PROD(SUM(read[i], PROD(rows[i], Y->D)), Y->b_act);
-        build_activation(b, ACTS[i], rows[i], Y->D, false);
+        op->activation_bytes = PROD(SUM(read, PROD(rows, out)), Y->b_act);
+        build_activation(b, NAMES[i][1], rows, out, false);
+        if (k->norm) build_stem_norm(b, rows, out);
     }
 }
 
@@ -60,13 +77,13 @@ void build_source_open(struct build *b)
     struct build_source s;
     if (x->layers == 0) return;
     build_source_enter(b, &s);
-    if (x->bands > 0) {
+    if (x->stem_n > 0) {
         build_stem(b);
     } else {
         struct cost_op *op = build_op(b, OP_EMBED, "source_embed", "[B*X] rows of [V, D]");
         op->says = "gather one row of the decoder's embedding per token of the source";
         build_tensor(b, op, WEIGHT_EMBED, INT(1), Y->V, Y->D);
-        op->tensor[0].shared = true;
+        op->tensor[0].shared = !x->own_embedding;
         op->weight_bytes = b->v->embed_full_table ? op->tensor[0].bytes : PROD(b->rows, Y->D, Y->b_embed);
         op->activation_bytes = PROD(b->rows, Y->D, Y->b_act);
         build_all_reduce(b, "source_all_reduce");

@@ -24,7 +24,7 @@ enum err_code bank_batch_waves(struct exercise_maker *m, struct exercise_questio
         bank_printf(m,
                     "A matrix product has a result of m = %.0f rows and n = %.0f columns. It is computed in tiles "
                     "of %.0f x %.0f, a whole tile also at the edges; each SM works on one tile at a time, all "
-                    "tiles take equally long, and the device is a %s with %.0f SMs. Which part of the peak is "
+                    "tiles take equally long, and the device is an %s with %.0f SMs. Which part of the peak is "
                     "the most that the product can reach?",
                     rows, columns, tm, tn, hw.name, sm);
     bank_slip(q, tiles / (waves * sm), "This counts tiles at the edges as full: they compute what no one needs.");

@@ -60,7 +60,7 @@ enum err_code bank_queue_little(struct exercise_maker *m, struct exercise_questi
     const double latency = f.ttft + (f.tokens - 1) * f.tpot, inside = f.rate * latency;
     (void)e;
     bank_ask(q, UNITS_COUNT, inside, 0.01, "a number of requests (need not be whole)");
-    q->things = "request,sequence";
+    q->things = "request,req,sequence";
     q->text = bank_printf(m,
                           "A service answers %g requests a second, as many as come; %s. How many requests are in it at "
                           "a time, waiting or worked on, on average?",
@@ -116,8 +116,8 @@ enum err_code bank_queue_closed(struct exercise_maker *m, struct exercise_questi
     const double clients = (double)bank_draw(m, 3, 250), think = (double)bank_draw(m, 11, 400) / 10; /* not a unit */
     const double latency = f.ttft + (f.tokens - 1) * f.tpot, rate = clients / (latency + think);
     (void)e;
-    bank_ask(q, UNITS_COUNT, rate, 0.01, "a number of requests a second");
-    q->things = "request";
+    bank_ask(q, UNITS_COUNT_PER_S, rate, 0.01, "a number of requests a second");
+    q->things = "request,req";
     q->text = bank_printf(m,
                           "A load generator is a closed loop of %.0f clients. Each sends a request, waits for all of "
                           "its answer, thinks for %g s, and asks again; %s. How many requests a second does the server "

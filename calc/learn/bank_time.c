@@ -293,7 +293,7 @@ static enum err_code make_token_price(struct exercise_maker *m, struct exercise_
     bank_ask(q, UNITS_USD_PER_MTOK, usd, 0.01, "dollars per million tokens with their unit");
     q->text =
         bank_printf(m,
-                    "%s The device costs %.2f $ an hour and decodes B = %lld sequences at a context of S = %lld tokens "
+                    "%s The device costs $%.2f an hour and decodes B = %lld sequences at a context of S = %lld tokens "
                     "without a pause, limited by the bandwidth. What do a million generated tokens cost?",
                     bank_served_text(m, &s), usd_per_h, (long long)s.B, (long long)s.S);
     bank_slip(q, usd * (double)s.B, "This counts one token in a step: each sequence of the batch gets one.");

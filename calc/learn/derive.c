@@ -195,6 +195,16 @@ static enum err_code put_groups(struct derive_page *p, const struct quantity_top
 
 /* ---- topics ---- */
 
+/* Of an operator nothing runs in the pass: it is of an encoder at rest, or needs an image. */
+static bool rests(const struct cost_op *op)
+{
+    const struct sym *const of[] = {op->flops,       op->vector_flops, op->weight_bytes,     op->kv_bytes,
+                                    op->state_bytes, op->wire_bytes,   op->activation_bytes, op->fabric_bytes};
+    for (size_t i = 0; i < sizeof of / sizeof of[0]; i++)
+        if (!derive_page_is_zero(of[i])) return false;
+    return true;
+}
+
 static enum err_code derive_ops(struct derive_page *p, const struct quantity_topic *t,
                                 const struct quantity_topic *with)
 {
@@ -202,6 +212,7 @@ static enum err_code derive_ops(struct derive_page *p, const struct quantity_top
     int kind = -2;
     for (size_t i = 0; i < t->pass.ops.n; i++) {
         const struct cost_op *op = &t->pass.ops.op[i];
+        if (t->whole && rests(op)) continue;
         if (t->whole && op->kind_index != kind && op->kind_index >= 0) {
             const struct layer_kind *k = &t->pass.model->kinds[op->kind_index];
             derive_page_begin(

@@ -131,6 +131,7 @@ static const struct {
     [UNITS_BYTES_PER_S] = {{"2.147 TB/s", 2.147e12}, {"861.3 GB/s", 861.3e9}},        /* not a unit */
     [UNITS_FLOPS_PER_S] = {{"417.9 TFLOP/s", 417.9e12}, {"83.16 TFLOP/s", 83.16e12}}, /* not a unit */
     [UNITS_TOK_PER_S] = {{"2689 tok/s", 2689}, {"517.3 tok/s", 517.3}},
+    [UNITS_COUNT_PER_S] = {{"31.74", 31.74}, {"4653", 4653}},
     [UNITS_FRAC] = {{"0.4316 or 43.16%", 0.4316}, {"0.2718 or 27.18%", 0.2718}},
     [UNITS_RATIO] = {{"3.517", 3.517}, {"12.83", 12.83}},
     [UNITS_FLOPS_PER_BYTE] = {{"12.53", 12.53}, {"187.3", 187.3}},

@@ -48,17 +48,35 @@ static const char *trimmed(struct arena *a, const char *s, size_t len)
     return side ? grade_plain(a, side) : NULL;
 }
 
+static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+/* Bytes of the arrow at p, 0: there is none. */
+static size_t arrow(const char *p)
+{
+    static const char *const ARROWS[] = {"->", "\xE2\x86\x92", "\\to ", "\\rightarrow "};
+    for (size_t i = 0; i < sizeof ARROWS / sizeof ARROWS[0]; i++)
+        if (strncmp(p, ARROWS[i], strlen(ARROWS[i])) == 0) return strlen(ARROWS[i]);
+    return 0;
+}
+
 size_t grade_sides(const struct grade *g, const char *side[GRADE_SIDES_MAX])
 {
     static const char ALMOST[] = "\xE2\x89\x88", LATEX[] = "\\approx";
     const char *from = g->text;
     size_t n = 0;
     int depth = 0;
+    while (is_space(*from)) from++;
+    if (strncmp(from, ALMOST, 3) == 0) from += 3; /* "almost 295" */
     for (const char *p = from;; p++) {
         size_t sign = *p == '=';
+        if (depth == 0 && arrow(p)) {
+            n = 0;
+            from = p + arrow(p);
+            p = from - 1;
+            continue;
+        }
         if (strncmp(p, ALMOST, 3) == 0) sign = 3;
         if (strncmp(p, LATEX, 7) == 0) sign = 7;
-        if (strncmp(p, ALMOST, 3) == 0 && p == from && n == 0) sign = 0; /* "almost 295" */
         if (*p) depth += (strchr("({[", *p) != NULL) - (strchr(")}]", *p) != NULL);
         if (*p && (!sign || depth > 0)) continue; /* the i = 1 of a sum is in brackets */
         if (*p && n + 1 == GRADE_SIDES_MAX) sign = strlen(p);
@@ -81,8 +99,6 @@ bool grade_is_label(const char *side)
     }
     return letters;
 }
-
-static bool is_space(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 /* What makes a text no answer; NULL: nothing does. */
 static const char *unfit(const char *s, size_t len)

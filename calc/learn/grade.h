@@ -24,7 +24,8 @@ enum err_code grade_wrong(const struct grade *g, struct exercise_verdict *out, s
  * one of its own. NULL when memory is exhausted. */
 const char *grade_plain(struct arena *a, const char *text);
 
-/* grade_sides -- split "I = 2*x = x + x" at '=' outside brackets, and at the sign of almost equal; the sides are
+/* grade_sides -- split "I = 2*x = x + x" at '=' outside brackets, and at the sign of almost equal; what is
+ * in front of an arrow (I -> x) only says what tends there and is none; the sides are
  * trimmed and live in the arena, GRADE_SIDES_MAX at most. Returns how many there are, 0 when memory is exhausted. */
 enum { GRADE_SIDES_MAX = 8 };
 size_t grade_sides(const struct grade *g, const char *side[GRADE_SIDES_MAX]);

@@ -68,6 +68,14 @@ static bool ungroup(const char *run, size_t n, char *out, size_t *used)
     return !(grouped && whole == n && digits != 3);
 }
 
+/* The blanks and underscores of 13 015 449 600 as commas, where three digits follow and no more. */
+static void join_thousands(char *text)
+{
+    for (size_t i = 1; text[i]; i++)
+        if ((text[i] == ' ' || text[i] == '_') && is_digit(text[i - 1]) && strspn(text + i + 1, "0123456789") == 3)
+            text[i] = ',';
+}
+
 /* Take the commas of 13,015,449,600 out; false where they do not group thousands. */
 static bool take_commas(char *text)
 {
@@ -111,8 +119,10 @@ static const char *wanted_name(const struct grade *g)
 {
     const struct exercise_question *q = g->q;
     if (q->bare) return arena_printf(g->arena, "%s, as %s or with its unit,", units_kind_name(q->unit), q->bare);
-    if (q->unit != UNITS_COUNT || !q->things) return units_kind_name(q->unit);
-    return arena_printf(g->arena, "a count (of %.*ss)", (int)strcspn(q->things, ","), q->things);
+    const bool rate = q->unit == UNITS_COUNT_PER_S;
+    if ((q->unit != UNITS_COUNT && !rate) || !q->things) return units_kind_name(q->unit);
+    return arena_printf(g->arena, rate ? "%.*ss a second" : "a count (of %.*ss)", (int)strcspn(q->things, ","),
+                        q->things);
 }
 
 /* The unit behind the number: its factor, or why it will not do. */
@@ -152,6 +162,7 @@ static enum err_code read_value(const struct grade *g, char *text, bool has_unit
         *why = "a finite number is asked, its unit behind it";
         return ERR_OK;
     }
+    join_thousands(text);
     if (!take_commas(text)) {
         *why = "a comma groups thousands (13,015,449,600); decimals have a point";
         return ERR_OK;

@@ -361,11 +361,29 @@ static bool has_latent(const struct model *m)
     return false;
 }
 
+/* What topics of the MLP are where it has no gate. */
+static const char *ungated_meaning(const struct quantity_scope *s, const char *name)
+{
+    static const char *const OF[][2] = {{"mlp", "the two-matrix MLP as one kernel"},
+                                        {"up_proj", "into the width of the MLP"},
+                                        {"mlp_act", "nonlinearity of the MLP"}};
+    bool dense = false, gated = false;
+    for (size_t i = 0; s->model && i < s->model->kinds_n; i++) {
+        const struct ffn *f = &s->model->kinds[i].ffn;
+        dense = dense || f->kind == FFN_DENSE;
+        gated = gated || (f->kind == FFN_DENSE && f->gated);
+    }
+    for (size_t i = 0; i < sizeof OF / sizeof OF[0] && dense && !gated; i++)
+        if (strcmp(OF[i][0], name) == 0) return OF[i][1];
+    return NULL;
+}
+
 /* What a topic is of this model. */
 static enum err_code find_meaning(const struct quantity_scope *s, const struct topic *t, const char **out,
                                   struct err *e)
 {
-    *out = t->extent == PREFILL && s->prefill_together ? TOGETHER : t->meaning;
+    const char *ungated = ungated_meaning(s, t->name);
+    *out = ungated ? ungated : t->extent == PREFILL && s->prefill_together ? TOGETHER : t->meaning;
     if (t->extent == PREFILL && s->model && s->model->encoder.layers > 0) {
         *out = arena_printf(s->arena,
                             "%s: the encoder over its source, X, and the decoder over the %lld it starts with, T = S",

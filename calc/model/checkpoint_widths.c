@@ -103,9 +103,10 @@ static struct sides of_recurrent(const struct mixer *x, enum matrix what, int64_
 {
     const struct recurrence *p = &x->recurrence;
     const int64_t inner = x->heads * x->v_head_dim, keys = x->kv_heads * x->head_dim;
-    const bool selective = p->block == RECURRENT_SELECTIVE;
-    if (what == SIDE_STATE_OUT &&
-        (selective || p->block == RECURRENT_SSD || p->block == RECURRENT_CONV || p->block == RECURRENT_LINEAR))
+    const bool selective = p->block == RECURRENT_SELECTIVE, memory = p->block == RECURRENT_MEMORY;
+    if (what == SIDE_STATE_IN && memory) return (struct sides){inner, hidden, 0};
+    if (what == SIDE_STATE_OUT && (selective || memory || p->block == RECURRENT_SSD || p->block == RECURRENT_CONV ||
+                                   p->block == RECURRENT_LINEAR))
         return (struct sides){hidden, inner, 0};
     if (what == SIDE_STATE_IN && selective) return (struct sides){2 * inner, hidden, 0};
     if (what == SIDE_STATE_IN && p->block == RECURRENT_SSD && p->rank > 0) return (struct sides){2 * inner, hidden, 0};

@@ -4,9 +4,11 @@
 
 #include "calc/model/vary.h"
 
-/* Halves of a model: sizes of one's layers. */
+/* Halves of a model: sizes of one's layers. Layer i has experts where i % sparse_step is sparse_at; sparse_step 0: none
+ * has. window: tokens on either side that a token of the encoder sees, itself included; 0 all. */
 struct half {
-    int64_t layers, heads, ffn, head_dim;
+    int64_t layers, heads, ffn, head_dim, sparse_step, sparse_at, experts, chosen, window;
+    bool router_bias;
 };
 
 static enum err_code need(struct reader *r, const char *key, int64_t lo, int64_t hi, int64_t *out)
@@ -28,7 +30,7 @@ static enum err_code want_both(struct reader *r)
 }
 
 /* A layer of the encoder; the same attention is that of a decoder's layer to its own tokens. */
-static void fill(const struct reader *r, const struct half *h, bool gated, struct layer_kind *k)
+static void fill(const struct reader *r, const struct half *h, int64_t layer, bool gated, struct layer_kind *k)
 {
     const bool biased = r->family->bias == BIAS_ALL;
     memset(k, 0, sizeof *k);
@@ -38,6 +40,12 @@ static void fill(const struct reader *r, const struct half *h, bool gated, struc
     k->mixer.qkv_bias = k->mixer.o_bias = biased;
     k->mixer.position = r->family->positions ? POSITION_NONE : r->family->position;
     k->ffn = (struct ffn){.kind = FFN_DENSE, .gated = gated, .width = h->ffn, .up_bias = biased, .down_bias = biased};
+    if (h->sparse_step > 0 && layer % h->sparse_step == h->sparse_at) {
+        k->ffn.kind = FFN_MOE;
+        k->ffn.experts = h->experts;
+        k->ffn.experts_per_token = h->chosen;
+        k->ffn.router_bias = h->router_bias;
+    }
     k->norms = 2;
 }
 
@@ -51,22 +59,23 @@ static enum err_code count_halves(struct reader *r, const struct half *enc, cons
     m->layers = dec->layers;
     m->encoder.layers = enc->layers;
     for (int64_t i = 0; i < enc->layers; i++) {
-        fill(r, enc, gated, k);
+        fill(r, enc, i, gated, k);
         k->encodes = true;
+        k->mixer.window_tokens = enc->window;
         k->mixer.k_unbiased = k_unbiased;
         k->mixer.bias_rows = bias_rows;
         k->mixer.bias_shared = bias_rows > 0 && i > 0 && !r->family->bias_tables;
         TRY(reader_count_kind(r->arena, m, i, k, r->e));
     }
     for (int64_t i = 0; i < dec->layers; i++) {
-        fill(r, dec, gated, k);
+        fill(r, dec, i, gated, k);
         k->mixer.k_unbiased = k_unbiased;
         k->mixer.bias_rows = bias_rows;
         k->mixer.bias_shared = bias_rows > 0 && i > 0 && !r->family->bias_tables;
         memset(&k->ffn, 0, sizeof k->ffn);
         k->norms = 1;
         TRY(reader_count_kind(r->arena, m, i, k, r->e));
-        fill(r, dec, gated, k);
+        fill(r, dec, i, gated, k);
         k->mixer.of_source = true;
         k->mixer.k_unbiased = k_unbiased;
         k->mixer.position = POSITION_NONE;
@@ -87,11 +96,50 @@ static bool is_nonlinearity(const char *word)
     return false;
 }
 
-/* T5, mT5, UMT5: heads of a width of their own, no biases, a table of biases by distance. */
+/* Experts of one half: Switch states how many layers have them, NLLB-MoE every how many-th. */
+static enum err_code read_sparse(struct reader *r, bool encoder, struct half *h)
+{
+    const char *const layers = encoder ? "num_sparse_encoder_layers" : "num_sparse_decoder_layers";
+    const char *const step = encoder ? "encoder_sparse_step" : "decoder_sparse_step";
+    int64_t n;
+    if (r->family->moe == MOE_NONE) return ERR_OK;
+    TRY(reader_dim(r, DIM_EXPERTS, 1, -1, &h->experts));
+    TRY(reader_flag(r, &r->text, "router_bias", false, &h->router_bias));
+    h->chosen = r->family->moe == MOE_EVERY ? 1 : 2;
+    if (r->family->moe == MOE_PERIOD) {
+        TRY(reader_int(r, step, 0, LAYERS_MAX, 4, &h->sparse_step)); /* class default */
+        h->sparse_at = h->sparse_step - 1;
+        return ERR_OK;
+    }
+    TRY(reader_int(r, layers, 0, h->layers, h->layers < 3 ? h->layers : 3, &n)); /* class default */
+    h->sparse_step = n > 0 ? h->layers / n : 0;
+    h->sparse_at = h->sparse_step > 1;
+    return ERR_OK;
+}
+
+/* LongT5: tokens of the encoder see local_radius on either side. */
+static enum err_code read_radius(struct reader *r, struct half *h)
+{
+    struct json j;
+    const char *type = "local";
+    if (!r->family->local_source) return ERR_OK;
+    if (json_get(&r->text, "encoder_attention_type", &j)) TRY(json_str(&j, &type, r->e));
+    if (strcmp(type, "local") != 0)
+        return err_set(
+            r->e, ERR_INPUT,
+            "%s: encoder_attention_type is not \"local\": sums of blocks that all tokens see as well are not "
+            "described",
+            r->text.file);
+    TRY(reader_int(r, "local_radius", 1, 1 << 24, 127, &h->window)); /* class default; not a unit */
+    h->window++;
+    return ERR_OK;
+}
+
+/* T5, mT5, UMT5, Switch, LongT5: heads of a width of their own, no biases, a table of biases by distance. */
 enum err_code structure_t5(struct reader *r)
 {
     struct model *m = r->m;
-    struct half enc, dec;
+    struct half enc = {0}, dec;
     struct json j;
     const char *act = r->family->ungated ? "relu" : "gated-gelu";
     int64_t distances;
@@ -105,7 +153,11 @@ enum err_code structure_t5(struct reader *r)
     dec = enc;
     TRY(reader_int(r, "num_decoder_layers", 1, LAYERS_MAX, enc.layers, &dec.layers));
     TRY(reader_int(r, "relative_attention_num_buckets", 1, 1 << 20, 32, &distances)); /* not a unit */
-    if (json_get(&r->text, "feed_forward_proj", &j)) TRY(json_str(&j, &act, r->e));
+    TRY(read_sparse(r, true, &enc));
+    TRY(read_sparse(r, false, &dec));
+    TRY(read_radius(r, &enc));
+    if (json_get(&r->text, r->family->moe == MOE_NONE ? "feed_forward_proj" : "dense_act_fn", &j))
+        TRY(json_str(&j, &act, r->e));
     const bool gated = strncmp(act, "gated-", sizeof "gated-" - 1) == 0;
     if (!is_nonlinearity(gated ? act + sizeof "gated-" - 1 : act))
         return json_want(&j, "a nonlinearity, \"relu\" or \"gelu\", behind \"gated-\" where it has a gate", r->e);
@@ -123,7 +175,7 @@ static enum err_code read_half(struct reader *r, bool encoder, struct half *h)
         return err_set(r->e, ERR_INPUT, "%s: a width of %lld is no multiple of %lld heads", r->text.file,
                        (long long)width, (long long)h->heads);
     h->head_dim = width / h->heads;
-    return ERR_OK;
+    return read_sparse(r, encoder, h);
 }
 
 static enum err_code read_both(struct reader *r, struct half *enc, struct half *dec)
@@ -139,7 +191,7 @@ static enum err_code read_both(struct reader *r, struct half *enc, struct half *
 enum err_code structure_bart(struct reader *r)
 {
     struct model *m = r->m;
-    struct half enc, dec;
+    struct half enc = {0}, dec = {0};
     bool shared;
     TRY(read_both(r, &enc, &dec));
     TRY(reader_flag(r, &r->text, "share_encoder_decoder_embeddings", true, &shared));
@@ -166,18 +218,18 @@ enum err_code structure_whisper(struct reader *r)
 {
     enum { TAPS = 3, STRIDE = 2, LANGUAGES_FROM = 51865, START = 2, START_OF_LANGUAGES = 4 };
     struct model *m = r->m;
-    struct half enc, dec;
+    struct half enc = {0}, dec = {0};
     int64_t source, bands;
     TRY(read_both(r, &enc, &dec));
     TRY(need(r, "num_mel_bins", 1, 1 << 16, &bands));
     TRY(reader_int(r, "max_source_positions", 1, 1 << 24, 1500, &source)); /* class default; not a unit */
     TRY(reader_int(r, "max_target_positions", 1, 1 << 24, 448, &m->max_context_tokens));
-    m->encoder = (struct model_encoder){.source_tokens = source,
-                                        .position_rows = source,
-                                        .bands = bands,
-                                        .stem_taps = TAPS,
-                                        .stem_stride = STRIDE,
-                                        .final_norm = true,
-                                        .start_tokens = m->vocab >= LANGUAGES_FROM ? START_OF_LANGUAGES : START};
+    m->encoder = (struct model_encoder){
+        .source_tokens = source,
+        .position_rows = source,
+        .stem = {{bands, m->hidden, TAPS, 1, true, false}, {m->hidden, m->hidden, TAPS, STRIDE, true, false}},
+        .stem_n = 2,
+        .final_norm = true,
+        .start_tokens = m->vocab >= LANGUAGES_FROM ? START_OF_LANGUAGES : START};
     return count_halves(r, &enc, &dec, false, true, 0);
 }

@@ -168,7 +168,7 @@ extern const struct family_module MODULES_GPT2[], MODULES_QWEN[], MODULES_OPT[],
     MODULES_OLMO_HYBRID[], MODULES_MINIMAX_M3[], MODULES_DEEPSEEK_V4[], MODULES_KIMI[], MODULES_GLM5_NEXT[],
     MODULES_ZAMBA2[], MODULES_GRIFFIN[], MODULES_RWKV4[], MODULES_PHI3_SMALL[], MODULES_MOLMO[], MODULES_PLAMO[],
     MODULES_OPENELM[], MODULES_ARIA[], MODULES_PLAMO2[], MODULES_XLSTM[], MODULES_BART[], MODULES_T5[], MODULES_CTRL[],
-    MODULES_JETMOE[];
+    MODULES_JETMOE[], MODULES_MODERNBERT[], MODULES_PHI4FLASH[], MODULES_T5GEMMA[], MODULES_MOONSHINE[];
 
 struct reader;
 
@@ -211,6 +211,7 @@ struct family {
     bool latent_float;          /* products into and out of experts' latent space are kept as routers are */
     bool router_fp32;           /* routers are stored in fp32 whatever the format of the file */
     bool router_correction;     /* class default: routing with a stored correction bias (topk_method noaux_tc) */
+    const char *experts_key;    /* a flag without which a number of experts says nothing */
     const char *correction_key; /* a flag that says so instead; router_correction when absent */
     bool attn_required;         /* without attn it is not known which layers attend */
     bool scan_heads_decide;     /* Mamba-2: heads times their width is the inner width, whatever expand says */
@@ -218,6 +219,7 @@ struct family {
     bool v_head_by_width;       /* class default of v_head_dim of latent attention: hidden / heads */
     bool plain_shared;          /* a block that layers share has no low-rank products of theirs, and no rope */
     bool halves;                /* an encoder-decoder: names of matrices say of which half they are */
+    bool local_source;          /* an encoder's tokens see those of local_radius on either side */
     bool post_norm;             /* encoder-decoder: norms behind blocks, none at the end of either half */
     bool bias_tables;           /* encoder-decoder: every layer has its table of biases by distance, not the first */
     int64_t act_params;         /* numbers that the nonlinearity of an MLP stores */

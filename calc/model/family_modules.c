@@ -387,3 +387,40 @@ const struct family_module MODULES_CTRL[] = {{MODULE_Q, "multi_head_attention.Wq
                                              {MODULE_UP, "ffn.0"},
                                              {MODULE_DOWN, "ffn.2"},
                                              {0}};
+
+const struct family_module MODULES_MODERNBERT[] = {
+    {MODULE_Q, "attn.q_proj"}, {MODULE_K, "attn.k_proj"}, {MODULE_V, "attn.v_proj"}, {MODULE_O, "attn.Wo"},
+    {MODULE_GATE, "mlp.Wi"},   {MODULE_UP, "mlp.Wi"},     {MODULE_DOWN, "mlp.Wo"},   {0}};
+
+/* Both mixers are called attn. */
+const struct family_module MODULES_PHI4FLASH[] = {{MODULE_Q, "attn.Wqkv"},
+                                                  {MODULE_K, "attn.Wqkv"},
+                                                  {MODULE_V, "attn.Wqkv"},
+                                                  {MODULE_O, "attn.out_proj"},
+                                                  {MODULE_STATE_IN, "attn.in_proj"},
+                                                  {MODULE_STATE_STEP_DOWN, "attn.x_proj"},
+                                                  {MODULE_STATE_STEP_UP, "attn.dt_proj"},
+                                                  {MODULE_STATE_OUT, "attn.out_proj"},
+                                                  {MODULE_GATE, "mlp.fc1"},
+                                                  {MODULE_UP, "mlp.fc1"},
+                                                  {MODULE_DOWN, "mlp.fc2"},
+                                                  {0}};
+
+#define EITHER(own, source)                                                                                            \
+    {MODULE_Q, own ".q_proj"}, {MODULE_K, own ".k_proj"}, {MODULE_V, own ".v_proj"}, {MODULE_O, own ".o_proj"},        \
+        {MODULE_Q, source ".q_proj"}, {MODULE_K, source ".k_proj"}, {MODULE_V, source ".v_proj"},                      \
+    {                                                                                                                  \
+        MODULE_O, source ".o_proj"                                                                                     \
+    }
+
+const struct family_module MODULES_T5GEMMA[] = {EITHER("self_attn", "cross_attn"),
+                                                {MODULE_GATE, "mlp.gate_proj"},
+                                                {MODULE_UP, "mlp.up_proj"},
+                                                {MODULE_DOWN, "mlp.down_proj"},
+                                                {0}};
+
+const struct family_module MODULES_MOONSHINE[] = {EITHER("self_attn", "encoder_attn"),
+                                                  {MODULE_GATE, "mlp.fc1"},
+                                                  {MODULE_UP, "mlp.fc1"},
+                                                  {MODULE_DOWN, "mlp.fc2"},
+                                                  {0}};

@@ -547,5 +547,18 @@ const struct family FAMILIES_RECURRENT[] = {
      .trunk = "blocks",
      .blocks = "matrix memory (mLSTM) with a gate, gated MLP",
      .exact = "total against the published count (7B), state counted"},
+    {.name = "phi4flash",
+     .types = {"phi4flash"},
+     .architectures = {"Phi4FlashForCausalLM"},
+     .norm = NORM_LAYER_BIAS,
+     .tied = true,
+     .head_bias_by_key = true,
+     .structure = structure_sambay,
+     .modules = MODULES_PHI4FLASH,
+     .defaults = {{DIM_KV_HEADS, 4}},
+     .blocks =
+         "mamba and windowed attention by turns, then gates of the last scan's output and attention to one cache; "
+         "differences of attentions, gated MLP",
+     .exact = "total counted tensor by tensor (Phi-4-mini-flash 3.8B)"},
     {0},
 };

@@ -181,8 +181,10 @@ enum err_code reader_refuse_foreign(struct reader *r)
                        r->family->name);
     int64_t experts = 0;
     if (r->family->moe == MOE_NONE) {
+        bool said = true;
         TRY(reader_dim(r, DIM_EXPERTS, 0, 0, &experts));
-        if (experts > 1)
+        if (r->family->experts_key) TRY(reader_flag(r, &r->text, r->family->experts_key, false, &said));
+        if (experts > 1 && said)
             return err_set(r->e, ERR_INPUT, "%s: %lld experts, but the %s family is dense", r->text.file,
                            (long long)experts, r->family->name);
     }

@@ -82,15 +82,34 @@ static enum err_code find_builtin(struct arena *a, const char *name, struct json
     return ERR_OK;
 }
 
+/* Whether a checkpoint is named as one that answers in chats: "-Instruct", "-Chat", "-it", "-zephyr" or "-RL", in any
+ * case, as a word of its own. */
+static bool answers(const char *id)
+{
+    static const char *const WORDS[] = {"instruct", "chat", "it", "zephyr", "rl"};
+    for (const char *p = strchr(id, '/'); p && *p;) {
+        const size_t n = strcspn(++p, "-_/");
+        for (size_t k = 0; k < sizeof WORDS / sizeof *WORDS; k++)
+            if (n == strlen(WORDS[k]) && strncasecmp(p, WORDS[k], n) == 0) return true;
+        p += n;
+    }
+    return false;
+}
+
 const char *model_hub_id(struct arena *a, const char *name)
 {
     struct json j, aliases, item;
-    const char *proper, *alias;
+    const char *proper, *alias, *first = NULL, *chat = NULL;
     if (find_builtin(a, name, &j, &proper, NULL) != ERR_OK || !proper) return NULL;
     if (!json_get(&j, "ridge.aliases", &aliases)) return NULL;
-    for (size_t k = 0; json_at(&aliases, k, NULL, &item); k++)
-        if (json_str(&item, &alias, NULL) == ERR_OK && strchr(alias, '/')) return alias;
-    return NULL;
+    for (size_t k = 0; json_at(&aliases, k, NULL, &item); k++) {
+        if (json_str(&item, &alias, NULL) != ERR_OK) continue;
+        if (!strchr(alias, '/')) continue;
+        if (strcasecmp(alias, name) == 0) return alias;
+        if (!first) first = alias;
+        if (!chat && answers(alias)) chat = alias;
+    }
+    return chat ? chat : first;
 }
 
 static bool exists(const char *path)

@@ -37,6 +37,8 @@ enum recurrent_block {
     RECURRENT_GOOSE,     /* RWKV-7: a generalised delta rule with a rate a key element; arXiv 2503.14456 */
     RECURRENT_DIAGONAL,  /* S4D: a channel has head_dim complex poles of its own; arXiv 2206.11893. With conv_taps those
                           * of a shift SSM of the keys, and gates: H3, arXiv 2212.14052 */
+    RECURRENT_MEMORY,    /* a gated memory unit: the stream's gate times what an earlier layer's scan gave for the
+                          * same token; no state. A head is one channel; arXiv 2507.06607 */
     RECURRENT_FILTER,    /* Hyena: a convolution as long as the context between gates; arXiv 2302.10866. A channel's
                           * filter is a sum of head_dim complex poles, or with filter_width what an MLP makes of time */
 };
@@ -87,8 +89,9 @@ struct recurrence {
 };
 
 /* Norms of query and key heads: one weight of head_dim for all heads; a weight for every head, statistics within each;
- * one norm over all heads together; or statistics alone. */
-enum qk_norm { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_EACH, QK_NORM_WIDE, QK_NORM_PLAIN };
+ * one norm over all heads together; or statistics alone. EACH_LAYER: layer norms of each with a weight and a bias for
+ * every head, whatever the norm of the stream. */
+enum qk_norm { QK_NORM_NONE, QK_NORM_HEAD, QK_NORM_EACH, QK_NORM_WIDE, QK_NORM_PLAIN, QK_NORM_EACH_LAYER };
 
 /* How a layer knows positions: rotation of queries and keys, not at all (or by a learned table, see position_rows), a
  * linear bias on every score (ALiBi, arXiv 2108.12409), or one that a table has for a head and a distance (T5, arXiv
@@ -142,6 +145,11 @@ struct mixer {
                          * beside a window of window_tokens */
     int64_t index_candidates; /* entries, of which an earlier indexer left so many to this one; 0 all */
     bool head_gate;           /* a product of one number a head, whose sigmoid multiplies the output */
+    /* Heads in pairs: either scores its own keys and weighs the values of both, and a share of the second answer,
+     * learned by the layer, is taken from the first; then an RMS norm of the pair's answer, with a weight as wide or
+     * none (arXiv 2410.05258). MODEL.md "Differences of attentions". */
+    bool differential, difference_weight;
+    bool value_mask;     /* a number of each key and KV head, made of all its values, is added to every score (Doge) */
     bool routed_queries; /* queries and output are made by experts, as many and as many of them chosen as in the layer's
                           * feed-forward block: of kv_heads heads each, all against the same keys and values */
     bool output_gate;    /* a second product as wide as the output, whose sigmoid multiplies it (without latents: as the
@@ -177,8 +185,11 @@ struct ffn {
     int64_t image_experts, image_width; /* experts of tokens of images, with a router of their own: held, and unread by
                                          * tokens of text */
     int64_t shared_width;               /* all shared experts together; 0 none */
-    int64_t latent_width;               /* routed experts work in a projection of the stream; 0: in the stream itself */
-    bool latent_norm;                   /* RMS norm of their sum in it, before the way back */
+    /* GroveMoE: group_experts experts, one behind the other, have a further one of group_width between them, that runs
+     * once for a token which chose any of them; arXiv 2508.07785. 0 none. */
+    int64_t group_experts, group_width;
+    int64_t latent_width;   /* routed experts work in a projection of the stream; 0: in the stream itself */
+    bool latent_norm;       /* RMS norm of their sum in it, before the way back */
     int64_t adapter_rank;   /* a low-rank product of its own beside gate and up, which other layers share; 0 none */
     bool out_proj;          /* a hidden x hidden product after the block */
     bool residual_unit;     /* Medusa: one hidden x hidden product and a nonlinearity, added to the stream */
@@ -253,10 +264,11 @@ struct layer_kind {
     bool borrowed; /* its weights are those of the kind before it, adapters and out_proj apart */
     int64_t mixer_gate_rank, ffn_gate_rank; /* what the norm before a block makes is gated by a low-rank product of it,
                                              * through a nonlinearity and a sigmoid (A.X K2); 0: plain */
-    int64_t engram_rows; /* of the table of n-grams before the layer (model.engram_columns); 0 none */
-    bool one_residual;   /* the stream is added to once, after the feed-forward block */
-    bool parallel;       /* mixer and feed-forward read the same input, and one sum takes both */
-    const char *label;   /* "attention + mlp", "sliding attention + experts", "attention | mlp" when parallel, ... */
+    int64_t engram_rows;   /* of the table of n-grams before the layer (model.engram_columns); 0 none */
+    bool residual_weights; /* a stored factor of every element of the stream in both sums with it (Doge) */
+    bool one_residual;     /* the stream is added to once, after the feed-forward block */
+    bool parallel;         /* mixer and feed-forward read the same input, and one sum takes both */
+    const char *label;     /* "attention + mlp", "sliding attention + experts", "attention | mlp" when parallel, ... */
     const struct dtype *const *formats; /* by enum module; NULL entries, or NULL: that of the weight class */
 };
 
@@ -288,16 +300,26 @@ struct model_tower {
     int64_t token_pixels; /* images keep their size: side of the square of pixels that becomes one token; 0 */
 };
 
+/* A convolution over time: of `in` channels, at every stride-th place, with a nonlinearity; norm: of all channels and
+ * places of a sequence together, with a weight and a bias of each channel. */
+struct model_conv {
+    int64_t in, out, taps, stride;
+    bool bias, norm;
+};
+
+enum { STEM_MAX = 3 };
+
 /* The encoder of an encoder-decoder, as wide as its decoder: it reads a source once, and layers of the decoder attend
  * to its output (MODEL.md "Encoder-decoders"). */
 struct model_encoder {
-    int64_t layers;          /* 0: none */
-    int64_t source_tokens;   /* that it reads (of sound: after the stem); 0: the file does not say */
-    int64_t position_rows;   /* of a stored table of positions; 0: none */
-    int64_t position_offset; /* of those, rows before that of the first token */
-    int64_t bands;           /* of sound, that the convolutions of its stem read; 0: tokens, by the decoder's table */
-    int64_t stem_taps, stem_stride; /* of those convolutions; the second takes every so many-th place */
-    bool embed_norm;                /* behind the table or the stem */
+    int64_t layers;                   /* 0: none */
+    int64_t source_tokens;            /* that it reads (of sound: after the stem); 0: the file does not say */
+    int64_t position_rows;            /* of a stored table of positions; 0: none */
+    int64_t position_offset;          /* of those, rows before that of the first token */
+    struct model_conv stem[STEM_MAX]; /* of sound; none: tokens, by the decoder's table or its own */
+    size_t stem_n;
+    bool own_embedding; /* a table of tokens of its own, not the decoder's */
+    bool embed_norm;    /* behind the table or the stem */
     bool final_norm;
     int64_t start_tokens; /* that the decoder has before it generates */
 };
@@ -349,6 +371,7 @@ struct model {
     int64_t max_context_tokens; /* 0 unknown */
     bool tied;                  /* the output head is the embedding */
     bool head_bias;
+    bool head_dense, head_dense_bias; /* a hidden x hidden product, a nonlinearity and a norm before the output head */
     bool embed_norm;
     /* Gemma 3n and 4. per_layer_dim: elements that every layer adds to its input by token, from a table of
      * per_layer_vocab rows for all layers together; streams: residual streams that a layer predicts and corrects
@@ -437,8 +460,8 @@ enum err_code model_medusa(struct arena *a, const struct model *m, int64_t heads
 int64_t model_positions(const struct model *m);
 
 /* model_context_limit -- tokens that its file allows: the rows of a learned position table, else what it states; 0: it
- * says nothing. model_check_context -- ERR_USAGE where a position table ends before `tokens`; beyond what a file states
- * alone a model still computes. */
+ * says nothing. model_check_context -- ERR_USAGE where a position table ends before `tokens`, or a
+ * decoder beside an encoder begins with more; beyond what a file states alone a model still computes. */
 int64_t model_context_limit(const struct model *m);
 enum err_code model_check_context(const struct model *m, int64_t tokens, struct err *e);
 
@@ -466,7 +489,9 @@ bool model_same_layer(const struct layer_kind *a, const struct layer_kind *b);
 /* model_builtins -- names of the built-in models, in order; returns how many. */
 size_t model_builtins(struct arena *a, const char *const **names);
 
-/* model_hub_id -- the Hugging Face id of a built-in model, called `name` here; NULL: none is known, or no built-in. */
+/* model_hub_id -- the Hugging Face id of a built-in model, called `name` here: that id where the name is one, else of the
+ * checkpoints of its shape the first that is trained to answer (Instruct, Chat, it), else the first; NULL: none is
+ * known, or no built-in. */
 const char *model_hub_id(struct arena *a, const char *name);
 
 /* model_linear_format -- the format that most weights are stored in: of the experts where there are any, else of the

@@ -177,15 +177,17 @@ bool module_covers(const struct family *f, const struct layer_kind *k)
 {
     const struct mixer *x = &k->mixer;
     const struct recurrence *p = &x->recurrence;
-    if (x->index_mean || ((k->ffn.channel_mix || k->ffn.channel_bare) && p->block != RECURRENT_WKV)) return false;
+    if (x->index_mean || k->ffn.group_experts > 0 ||
+        ((k->ffn.channel_mix || k->ffn.channel_bare) && p->block != RECURRENT_WKV))
+        return false;
     for (enum module u = MODULE_DECAY_DOWN; u <= MODULE_BLOCK_OUT; u++)
         if (module_present(k, u) && !is_named(f, u)) return false;
     if (x->kind != MIXER_RECURRENT)
         return !x->head_gate && !(x->kind == MIXER_LATENT && x->gate_of_latent) && k->mixer_gate_rank == 0 &&
                k->ffn_gate_rank == 0;
     return (p->block == RECURRENT_SELECTIVE && x->kv_heads == 1) || p->block == RECURRENT_SSD ||
-           p->block == RECURRENT_CONV || p->block == RECURRENT_LINEAR || p->block == RECURRENT_LRU ||
-           p->block == RECURRENT_WKV;
+           p->block == RECURRENT_CONV || p->block == RECURRENT_MEMORY || p->block == RECURRENT_LINEAR ||
+           p->block == RECURRENT_LRU || p->block == RECURRENT_WKV;
 }
 
 /* ---- matching ---- */

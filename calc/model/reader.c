@@ -408,6 +408,9 @@ int64_t model_context_limit(const struct model *m)
 
 enum err_code model_check_context(const struct model *m, int64_t tokens, struct err *e)
 {
+    if (m->encoder.layers > 0 && tokens < m->encoder.start_tokens)
+        return err_set(e, ERR_USAGE, "%s: context %lld, but its decoder begins with %lld tokens", m->name,
+                       (long long)tokens, (long long)m->encoder.start_tokens);
     if (model_positions(m) == 0 || tokens <= model_positions(m)) return ERR_OK;
     return err_set(e, ERR_USAGE, "%s: context %lld, but its learned position table ends at %lld", m->name,
                    (long long)tokens, (long long)model_positions(m));

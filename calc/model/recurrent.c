@@ -449,6 +449,7 @@ const char *recurrent_name(const struct mixer *x)
                                                : "linear attention";
     case RECURRENT_LRU: return "RG-LRU";
     case RECURRENT_CONV: return "short conv";
+    case RECURRENT_MEMORY: return "memory unit";
     case RECURRENT_WKV:
     case RECURRENT_TIME_MIX:
     case RECURRENT_FINCH:

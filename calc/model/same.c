@@ -18,7 +18,8 @@ bool model_same_layer(const struct layer_kind *a, const struct layer_kind *b)
     return memcmp(&a->mixer, &b->mixer, sizeof a->mixer) == 0 && memcmp(&a->ffn, &b->ffn, sizeof a->ffn) == 0 &&
            a->norms == b->norms && a->encodes == b->encodes && a->borrowed == b->borrowed &&
            a->mixer_gate_rank == b->mixer_gate_rank && a->ffn_gate_rank == b->ffn_gate_rank &&
-           a->engram_rows == b->engram_rows && a->one_residual == b->one_residual && a->parallel == b->parallel;
+           a->engram_rows == b->engram_rows && a->residual_weights == b->residual_weights &&
+           a->one_residual == b->one_residual && a->parallel == b->parallel;
 }
 
 static bool same_kinds(const struct layer_kind *a, const struct layer_kind *b, size_t n)
@@ -67,7 +68,8 @@ static bool same_dtypes(const struct model *a, const struct model *b)
 static bool same_ends(const struct model *a, const struct model *b)
 {
     const struct model_draft *x = &a->draft, *y = &b->draft;
-    return a->tied == b->tied && a->head_bias == b->head_bias && a->embed_norm == b->embed_norm &&
+    return a->tied == b->tied && a->head_bias == b->head_bias && a->head_dense == b->head_dense &&
+           a->head_dense_bias == b->head_dense_bias && a->embed_norm == b->embed_norm &&
            a->embed_extra_rows == b->embed_extra_rows && a->position_rows == b->position_rows &&
            a->position_offset == b->position_offset && x->joined == y->joined && x->head_rows == y->head_rows &&
            x->heads == y->heads && x->no_head == y->no_head && x->joined_bias == y->joined_bias &&
@@ -76,12 +78,23 @@ static bool same_ends(const struct model *a, const struct model *b)
            same_number(a->audio.params, b->audio.params) && same_number(a->audio.whole_params, b->audio.whole_params);
 }
 
+static bool same_stem(const struct model_encoder *a, const struct model_encoder *b)
+{
+    if (a->stem_n != b->stem_n) return false;
+    for (size_t i = 0; i < a->stem_n; i++) {
+        const struct model_conv *x = &a->stem[i], *y = &b->stem[i];
+        if (x->in != y->in || x->out != y->out || x->taps != y->taps || x->stride != y->stride || x->bias != y->bias ||
+            x->norm != y->norm)
+            return false;
+    }
+    return true;
+}
+
 static bool same_encoder(const struct model_encoder *a, const struct model_encoder *b)
 {
     return a->layers == b->layers && a->source_tokens == b->source_tokens && a->position_rows == b->position_rows &&
-           a->position_offset == b->position_offset && a->bands == b->bands && a->stem_taps == b->stem_taps &&
-           a->stem_stride == b->stem_stride && a->embed_norm == b->embed_norm && a->final_norm == b->final_norm &&
-           a->start_tokens == b->start_tokens;
+           a->position_offset == b->position_offset && same_stem(a, b) && a->own_embedding == b->own_embedding &&
+           a->embed_norm == b->embed_norm && a->final_norm == b->final_norm && a->start_tokens == b->start_tokens;
 }
 
 bool model_same(const struct model *a, const struct model *b)

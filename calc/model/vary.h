@@ -112,4 +112,20 @@ enum err_code structure_t5(struct reader *r);
 enum err_code structure_bart(struct reader *r);
 enum err_code structure_whisper(struct reader *r);
 
+/* Encoder-decoders of two nested decoders' sizes, and of samples of sound (encoders_further.c). */
+enum err_code structure_t5gemma(struct reader *r);
+enum err_code structure_moonshine(struct reader *r);
+
+/* Mamba and windowed attention, then one cache and one state for all layers behind (sambay.c). */
+enum err_code structure_sambay(struct reader *r);
+
+/* Differences of attentions, masks of values, an output head behind a product, experts of groups (vary_pairs.c). */
+enum err_code vary_diffllama(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_doge(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_neox_japanese(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_modernbert(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code extend_modernbert(struct reader *r);
+enum err_code vary_grove(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code extend_chameleon(struct reader *r);
+
 #endif

@@ -41,14 +41,15 @@ const char *emit_refusal(enum emit_engine engine, const struct emit_plan *p)
         if (p->adapters.slots > 0 &&
             (p->adapters.rank > VLLM_RANK_MAX || lora_slot_rank(p->adapters.rank) != p->adapters.rank))
             return "vLLM takes 1, 8, 16, 32, 64, 128, 256, 320 or 512 as --max-lora-rank";
-        if (p->draft_tokens > 0 && l->pp > 1) return "vLLM drafts no tokens beside stages";
+        if (p->draft_tokens > 0 && l->pp > 1) return "vLLM (0.29.0) stops where tokens are drafted beside stages";
         if (p->draft_nodes > 0) return "vLLM drafts rows of tokens, no trees (vllm/config/speculative.py)";
         return NULL;
     case EMIT_SGLANG:
         if (l->dp > 1 && l->pp > 1) return "SGLang has no attention groups beside stages";
         if (l->dcp > 1 && (l->dp > 1 || l->pp > 1))
             return "SGLang is not known to share a context beside attention groups or stages";
-        if (p->draft_tokens > 0 && l->pp > 1) return "SGLang drafts no tokens beside stages";
+        if (p->draft_tokens > 0 && l->pp > 1)
+            return "SGLang drafts tokens beside stages as an experiment alone (SGLANG_ENABLE_PP_SPEC)";
         if (p->draft_tokens > 0 && p->drafting == EMIT_MEDUSA) return "SGLang has no heads of Medusa";
         if (p->adapters.sharded) return "SGLang splits one factor of adapters alone (no --fully-sharded-loras)";
         return NULL;
@@ -66,7 +67,8 @@ const char *emit_refusal(enum emit_engine engine, const struct emit_plan *p)
         if (p->draft_tokens > 0 && p->drafting == EMIT_MEDUSA)
             return "trtllm-serve takes no heads of Medusa (they are built into an engine of their own)";
         if (p->draft_nodes > 0) return "of a draft model and of MTP TensorRT-LLM judges rows, no trees";
-        if (p->draft_tokens > 0 && l->pp > 1) return "TensorRT-LLM drafts no tokens beside stages";
+        if (p->draft_tokens > 0 && l->pp > 1)
+            return "TensorRT-LLM has no drafts beside stages (its matrix of features)";
         return NULL;
     case EMIT_ENGINES: break;
     }
@@ -301,7 +303,8 @@ static void put_vllm(struct lines *o, const struct emit_plan *p, const char *mod
     word(o, "--max-num-batched-tokens %lld", (long long)p->step_tokens);
     word(o, "--gpu-memory-utilization %.3g", p->utilization_frac);
     put_offload(o, p);
-    if (p->tier_bytes > 0) word(o, "--kv-offloading-size %.6g", p->tier_bytes / UNITS_GIB);
+    if (p->tier_bytes > 0)
+        word(o, "--kv-offloading-backend native --kv-offloading-size %.6g", p->tier_bytes / UNITS_GIB);
     put_adapters(o, p, false);
     if (p->weights && p->fp8_on_load) word(o, "--quantization fp8");
     if (p->kv) word(o, "--kv-cache-dtype %s", p->kv);

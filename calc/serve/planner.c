@@ -265,6 +265,26 @@ static enum err_code solve(struct search *s, const struct entry *x, int64_t copi
     return planner_solve(s->p, u, out, e);
 }
 
+/* By how much the nearest that fails so does. */
+static double told(const struct search *s, size_t device, enum planner_verdict v)
+{
+    const struct planner_tally *t = &s->out->tally[device][v];
+    return t->known && !isnan(t->nearest.miss) ? t->nearest.miss : (double)INFINITY;
+}
+
+/* The same where of one that fails by more nobody asks by how much. */
+static enum err_code solve_nearer(struct search *s, const struct entry *x, int64_t copies, struct planner_plan *out,
+                                  struct err *e)
+{
+    struct planner_unit *u = &s->unit[x->unit];
+    const struct planner_told is = {.saturated = told(s, u->device, PLANNER_SATURATED),
+                                    .late_tpot = told(s, u->device, PLANNER_LATE_TPOT)};
+    *out = x->plan;
+    planner_copies(s->p->q, out, u, copies);
+    s->out->solved++;
+    return planner_solve_told(s->p, u, &is, out, e);
+}
+
 static void consider(struct search *s, const struct entry *x, const struct planner_plan *plan)
 {
     if (s->found && planner_order(s->p->q, &s->best, plan) <= 0) return;
@@ -288,7 +308,7 @@ static enum err_code solve_entry(struct search *s, const struct entry *x, struct
         return ERR_OK;
     }
     tally(s, u->device, &x->plan, PLANNER_DEARER, x->copies_most - high);
-    TRY(solve(s, x, high, &good, e));
+    TRY(solve_nearer(s, x, high, &good, e));
     if (good.verdict != PLANNER_MEETS) { /* then fewer do not either */
         tally(s, u->device, &good, good.verdict, high - low + 1);
         return ERR_OK;
@@ -297,7 +317,7 @@ static enum err_code solve_entry(struct search *s, const struct entry *x, struct
     while (meets - fails > 1) {
         struct planner_plan mid;
         const int64_t m = fails + (meets - fails) / 2;
-        TRY(solve(s, x, m, &mid, e));
+        TRY(solve_nearer(s, x, m, &mid, e));
         if (mid.verdict == PLANNER_MEETS) {
             good = mid;
             meets = m;

@@ -76,12 +76,11 @@ static enum err_code one_more(struct arena *a, const struct planner_request *q, 
     return ERR_OK;
 }
 
-static const char *unsimulated(const struct planner_request *q, const struct planner_plan *x)
+static enum planner_skip skip_of(const struct planner_request *q, const struct planner_plan *x)
 {
-    const char *why = planner_verifies(x);
-    if (!why && q->aim == PLANNER_JOB && ceil(q->requests / (double)x->layout.replicas) > PLANNER_SHARE_MAX)
-        why = "a copy has more than a million requests";
-    return why;
+    const enum planner_skip why = planner_skip_of(x);
+    const bool long_job = q->aim == PLANNER_JOB && ceil(q->requests / (double)x->layout.replicas) > PLANNER_SHARE_MAX;
+    return why == PLANNER_SIMULATED && long_job ? PLANNER_SKIP_SHARE : why;
 }
 
 /* The place of the best, of those that can be simulated alone; n: there is none. */
@@ -89,7 +88,7 @@ static size_t best_of(const struct planner_request *q, const struct looked_at *x
 {
     size_t best = n;
     for (size_t i = 0; i < n; i++) {
-        if (alone && unsimulated(q, &x[i].plan)) continue;
+        if (alone && skip_of(q, &x[i].plan) != PLANNER_SIMULATED) continue;
         if (best == n || planner_order(q, &x[i].plan, &x[best].plan) < 0) best = i;
     }
     return best;
@@ -138,9 +137,8 @@ enum err_code planner_confirm_bulk(struct arena *a, const struct planner_request
         const size_t i = best_of(q, x, n, false);
         if (!out->found || x[i].simulated || r->best_n > 0) {
             r->best[r->best_n++] = x[i].plan;
-        } else if (!out->unsimulated) {
-            out->unsimulated = true;
-            out->cheaper = x[i].plan;
+        } else if (skip_of(q, &x[i].plan) != PLANNER_SIMULATED) {
+            planner_skip(q, &x[i].plan, skip_of(q, &x[i].plan), out);
         }
         x[i] = x[--n];
     }

@@ -6,6 +6,13 @@
 #include "calc/serve/planner_parts.h"
 #include "calc/serve/planner_verify.h"
 
+void planner_skip(const struct planner_request *q, const struct planner_plan *plan, enum planner_skip why,
+                  struct planner_confirmed *out)
+{
+    struct planner_skipped *s = &out->skipped[why];
+    if (s->n++ == 0 || planner_order(q, plan, &s->best) < 0) s->best = *plan;
+}
+
 /* What plans of one cost share: dollars an hour, behind them GPUs where no price is known. */
 struct cost {
     bool unknown;
@@ -169,6 +176,14 @@ static enum err_code solve_pairs(struct walk *k, size_t i, struct cost at, struc
     return ERR_OK;
 }
 
+/* One that is not simulated, which more copies keep as well. */
+static void skip(struct walk *k, size_t i, struct planner_plan *plan)
+{
+    planner_finish(&k->p, k->option[i].unit, plan);
+    planner_skip(k->q, plan, planner_skip_of(plan), k->out);
+    k->next[i] = k->option[i].most + 1;
+}
+
 /* All candidates of that cost through the steady state; the best first. */
 static enum err_code solve_cost(struct walk *k, struct cost at, struct err *e)
 {
@@ -180,11 +195,12 @@ static enum err_code solve_cost(struct walk *k, struct cost at, struct err *e)
         if (stopped(k)) return ERR_OK;
         struct planner_plan plan = x->plan;
         planner_copies(k->q, &plan, x->unit, k->next[i]++);
-        if (planner_verifies(&plan)) continue;
         TRY(planner_solve(&k->p, x->unit, &plan, e));
         if (plan.verdict != PLANNER_MEETS) continue;
         if (planner_floods(k->q, &plan))
             k->out->flooded++;
+        else if (planner_verifies(&plan))
+            skip(k, i, &plan);
         else
             TRY(add(k, &plan, x->unit, e));
     }
@@ -329,14 +345,8 @@ static void settle(const struct walk *k, struct planner_result *r)
     size_t n = 0;
     for (size_t i = 0; i < r->best_n; i++) {
         const struct planner_plan x = r->best[i];
-        const bool unknown = planner_verifies(&x) != NULL;
         const bool less = o->found && planner_order(k->q, &x, w) < 0;
-        if (less && unknown && !o->unsimulated &&
-            dearer(cost_of(k->q, x.device, x.gpus), cost_of(k->q, w->device, w->gpus)) < 0) {
-            o->unsimulated = true;
-            o->cheaper = x;
-        }
-        if (o->found ? less || same_kind(&x, w) : !unknown) continue;
+        if (o->found ? less || same_kind(&x, w) : !planner_verifies(&x)) continue;
         r->best[n++] = x;
     }
     if (o->found) { /* its pair has left a place */

@@ -51,6 +51,9 @@ enum err_code planner_unit_draft(struct planner *p, struct planner_unit *u, int6
     const int64_t drafted = speculate_drafted(&setup, gamma);
     u->gamma = gamma;
     if (u->why) return ERR_OK;
+    /* MODEL.md "Planner", *Drafts beside stages*: which engine stops at what */
+    if (u->layout.pp > 1)
+        return refuse(p, u, "no engine that is released drafts beside stages, but for an experiment of SGLang's", e);
     if (!planner_mixes(&u->layout))
         return refuse(p, u, "drafts are planned for the ranks of one stage in one node, and copies", e);
     const double first = t->prompts[0] + 1, half_block = (double)p->engine->block_tokens / 2;

@@ -27,7 +27,7 @@ struct planner_clock {
     struct layout layout, whole;
     int64_t gamma;               /* 0: no draft */
     struct planner_draft *draft; /* NULL: none */
-    struct step *step;
+    struct step *step;           /* NULL: of several stages */
     struct mix_plan *plan;
     struct mix mix;
     struct calibrated *calibrated; /* NULL: floors, or a server's */
@@ -169,6 +169,43 @@ double planner_rate_most(struct planner *p, const struct planner_unit *u, double
  * planner_finish adds. Errors: as planner_search. */
 enum err_code planner_solve(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e);
 
+/* Misses of plans that fail so and are known: of one that fails by more nobody asks by how much. Infinite: of all. */
+struct planner_told {
+    double saturated, late_tpot;
+};
+
+/* planner_solve_told -- planner_solve of a plan of which `told` says what is asked: where a bound shows its verdict,
+ * and that it misses by more, it has that verdict and no point, and an infinite miss. The bounds are true
+ * (planner_bounds.c), so that whatever is told is what planner_solve would have. Not of a job. Errors: as
+ * planner_search. */
+enum err_code planner_solve_told(struct planner *p, struct planner_unit *u, const struct planner_told *told,
+                                 struct planner_plan *plan, struct err *e);
+
+/* Highest values that do not answer a question about a plan: a saturation rate of a copy up to which it is saturated,
+ * and a TPOT beyond which it is late, both by more than is told. 0, infinite: nothing is. */
+struct planner_beyond {
+    double saturation_per_s, tpot_s;
+};
+struct planner_beyond planner_beyond_of(const struct planner_request *q, const struct planner_plan *plan,
+                                        const struct planner_told *told);
+
+/* planner_steps_beyond -- SATURATED or LATE_TPOT where a copy as a fluid shows that its steady state, of which s->times
+ * are known, is beyond that at so many requests a second of a copy; MEETS: nothing is shown. Cost: some 10 step times.
+ * MODEL.md "Planner", *What is not solved*. */
+enum planner_verdict planner_steps_beyond(const struct planner_request *q, const struct steady_setup *s,
+                                          double rate_per_s, const struct planner_beyond *b);
+
+/* planner_settle -- a plan's verdict without its point. */
+void planner_settle(struct planner_plan *plan, enum planner_verdict v);
+
+struct steady_flights;
+
+/* planner_flights_below -- whether a run of flights where others always wait (steady_flights_run) says no more than so
+ * many requests a second. planner_flights_token_s -- TPOT is at no quantile less, at the rate of f. MODEL.md "Planner",
+ * *What is not solved*. */
+bool planner_flights_below(const struct steady_flights *f, const struct planner_traffic *t, double rate_per_s);
+double planner_flights_token_s(const struct steady_flights *f, const struct planner_traffic *t);
+
 /* Of a GPU, between pools on so many GPUs: what joins them all, or the fabric. rate NAN: not known. */
 struct planner_link {
     double bytes_per_s, latency_s;
@@ -221,7 +258,8 @@ void planner_drain(const struct planner_traffic *t, double requests, double held
  * what the clock keeps of it. */
 enum err_code planner_queue(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e);
 
-enum err_code planner_stages(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e);
+enum err_code planner_stages(struct planner *p, struct planner_unit *u, const struct planner_told *told,
+                             struct planner_plan *plan, struct err *e);
 void planner_steady(struct planner *p, const struct planner_unit *u, const struct planner_plan *plan,
                     struct planner_clock *c, struct steady_setup *out);
 enum err_code planner_steady_times(struct planner *p, struct planner_clock *c, int64_t step_tokens,

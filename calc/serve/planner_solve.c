@@ -164,7 +164,8 @@ void planner_steady(struct planner *p, const struct planner_unit *u, const struc
     }
 }
 
-static enum err_code plain(struct planner *p, const struct planner_unit *u, struct planner_plan *plan, struct err *e)
+static enum err_code plain(struct planner *p, const struct planner_unit *u, const struct planner_told *told,
+                           struct planner_plan *plan, struct err *e)
 {
     const struct planner_request *q = p->q;
     const struct planner_traffic *t = &q->traffic;
@@ -196,6 +197,12 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, stru
     }
     s.rate_per_s *= copies;
     TRY(planner_steady_times(p, c, plan->step_tokens, &s, plan->prefill > 0 ? &decode : NULL, e));
+    const struct planner_beyond beyond = planner_beyond_of(q, plan, told);
+    const enum planner_verdict shown = planner_steps_beyond(q, &s, plan->rate_per_s, &beyond);
+    if (shown != PLANNER_MEETS) {
+        planner_settle(plan, shown);
+        return ERR_OK;
+    }
     TRY(steady_solve(p->arena, &s, &r, e));
     *o = (struct planner_point){.saturation_per_s = r.saturation_rate_per_s / copies,
                                 .batch =
@@ -254,18 +261,26 @@ void planner_judge(const struct planner_request *q, struct planner_plan *plan)
 
 enum err_code planner_solve(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e)
 {
+    return planner_solve_told(p, u, NULL, plan, e);
+}
+
+enum err_code planner_solve_told(struct planner *p, struct planner_unit *u, const struct planner_told *told,
+                                 struct planner_plan *plan, struct err *e)
+{
     const struct planner_request *q = p->q;
     const double unknown = (double)NAN;
     struct planner_point *o = &plan->point;
     const bool steps = planner_mixes(&u->layout) || planner_groups_step(&u->layout);
+    plan->verdict = PLANNER_MEETS;
     plan->estimated = q->fidelity == PLANNER_CALIBRATED && (!steps || wires_unmeasured(&u->layout));
     if (steps)
-        TRY(plain(p, u, plan, e));
+        TRY(plain(p, u, told, plan, e));
     else if (planner_stages_fly(&u->layout) && planner_policy(q) == SIMULATE_CHUNKED)
-        TRY(planner_stages(p, u, plan, e));
+        TRY(planner_stages(p, u, told, plan, e));
     else
         TRY(planner_queue(p, u, plan, e));
-    if (q->server) { /* as steady_front */
+    if (plan->verdict != PLANNER_MEETS) return ERR_OK; /* settled without a point */
+    if (q->server) {                                   /* as steady_front */
         o->ttft_s += engine_first_s(q->traffic.asked_tokens);
         o->ttft_mean_s += engine_first_s(q->traffic.asked_tokens);
     }

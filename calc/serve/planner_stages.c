@@ -1,5 +1,6 @@
 /* planner_stages -- the steady state of layouts whose stages mixed steps know, pieces of prompts beside those that
  * decode. MODEL.md "Planner", *Stages*. */
+#include <gsl/gsl_statistics_double.h>
 #include <math.h>
 
 #include "calc/serve/planner_parts.h"
@@ -60,21 +61,30 @@ static enum err_code saturate(struct planner *p, struct planner_clock *c, const 
     return ERR_OK;
 }
 
+/* The quantile of so many times, which are put in another order; NAN of none. */
+static double quantile(double *v, size_t n, double frac)
+{
+    const double rank = ceil(frac * (double)n);
+    if (n == 0) return (double)NAN;
+    return gsl_stats_select(v, 1, n, rank < 1 ? 0 : (size_t)fmin(rank - 1, (double)(n - 1)));
+}
+
 static void tell(const struct planner_request *q, const struct planner_unit *u, const struct planner_plan *plan,
                  const struct steady_flights_result *r, struct planner_point *o)
 {
     const double steps = fmax(0, q->traffic.output_tokens - 1);
     o->ttft_mean_s = r->ttft_mean_s;
-    o->ttft_s = r->n ? planner_quantile(r->ttft_s, r->n, planner_promised_frac(&q->ttft)) : (double)NAN;
+    o->ttft_s = quantile(r->ttft_s, r->n, planner_promised_frac(&q->ttft));
     o->ttft_s = fmax(o->ttft_s, u->floor_ttft_s);
     o->tpot_mean_s = r->tpot_mean_s;
-    o->tpot_s = r->tokens_n ? planner_quantile(r->tpot_s, r->tokens_n, planner_promised_frac(&q->tpot)) : (double)NAN;
+    o->tpot_s = quantile(r->tpot_s, r->tokens_n, planner_promised_frac(&q->tpot));
     o->step_s = o->tpot_mean_s;
     o->busy_frac = r->busy_frac;
     o->batch = plan->rate_per_s * (o->ttft_mean_s + (steps > 0 ? steps * o->tpot_mean_s : 0)); /* Little */
 }
 
-enum err_code planner_stages(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e)
+enum err_code planner_stages(struct planner *p, struct planner_unit *u, const struct planner_told *told,
+                             struct planner_plan *plan, struct err *e)
 {
     const struct planner_request *q = p->q;
     const struct planner_traffic *t = &q->traffic;
@@ -99,6 +109,11 @@ enum err_code planner_stages(struct planner *p, struct planner_unit *u, struct p
                                .arrival_cv2 = t->arrival_cv2};
     TRY(times_of(p, c, &s, false, &f.through, e));
     TRY(times_of(p, c, &s, true, &f.slowest, e));
+    const struct planner_beyond beyond = planner_beyond_of(q, plan, told);
+    if (beyond.saturation_per_s > 0 && planner_flights_below(&f, t, beyond.saturation_per_s)) {
+        planner_settle(plan, PLANNER_SATURATED);
+        return ERR_OK;
+    }
     TRY(saturate(p, c, &f, plan, e));
     if (q->aim == PLANNER_JOB) { /* all at once, prompts fill the steps and all stages */
         const double each = ceil(q->requests / (double)plan->layout.replicas), held = fmin(plan->batch_most, each);
@@ -107,7 +122,16 @@ enum err_code planner_stages(struct planner *p, struct planner_unit *u, struct p
                       s.slower * steady_times_step_s(f.through, 1, 0), o);
     }
     if (!(plan->rate_per_s < o->saturation_per_s)) return ERR_OK;
+    if (isfinite(beyond.tpot_s) && planner_flights_token_s(&f, t) > beyond.tpot_s) {
+        planner_settle(plan, PLANNER_LATE_TPOT);
+        return ERR_OK;
+    }
+    f.load_frac = plan->rate_per_s / o->saturation_per_s;
     TRY(steady_flights_run(p->arena, &f, &r, e));
+    if (r.growing) { /* all at once fill the stages, one by one they need not */
+        o->saturation_per_s = fmin(r.rate_per_s, plan->rate_per_s);
+        return ERR_OK;
+    }
     tell(q, u, plan, &r, o);
     return ERR_OK;
 }

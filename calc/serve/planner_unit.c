@@ -126,7 +126,7 @@ enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, 
                                                : STEP_BOUND,
                                .block_tokens = p->engine->block_tokens,
                                .pass_tokens = gamma > 0 ? planner_judged(p->q, gamma) : 0};
-    TRY(step_compile(p->arena, &setup, &c->step, e));
+    if (!planner_stages_fly(&one)) TRY(step_compile(p->arena, &setup, &c->step, e));
     TRY(mix_compile(p->arena, &setup, &c->plan, e));
     TRY(mix_open(p->arena, c->plan, &c->mix, e));
     if (planner_stages_fly(&one)) { /* floors alone */

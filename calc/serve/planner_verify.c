@@ -6,17 +6,30 @@
 
 #include "calc/serve/planner_parts.h"
 
-const char *planner_verifies(const struct planner_plan *plan)
+enum planner_skip planner_skip_of(const struct planner_plan *plan)
 {
-    const struct layout *l = &plan->layout;
-    if (!planner_mixes(l) && !planner_groups_step(l) && !planner_stages_fly(l))
-        return "plans of ranks in one node, of attention groups of such, of stages of such and of copies are "
-               "simulated; "
-               "of ranks of a group or stage over several nodes, of attention groups in stages and of either beside "
-               "shared contexts none are";
-    if (plan->layout.replicas > SIMULATE_REPLICAS_MAX) return "so many copies are not simulated";
-    return NULL;
+    const struct layout l = layout_whole(&plan->layout);
+    if (l.replicas > SIMULATE_REPLICAS_MAX) return PLANNER_SKIP_COPIES;
+    if (planner_mixes(&l) || planner_groups_step(&l) || planner_stages_fly(&l)) return PLANNER_SIMULATED;
+    if (layout_nodes(&l, l.tp) > 1) return PLANNER_SKIP_NODES;
+    if (l.dcp > 1) return PLANNER_SKIP_CONTEXTS;
+    return l.pp > 1 && l.dp > 1 ? PLANNER_SKIP_GROUPS : PLANNER_SKIP_SEQUENCE;
 }
+
+const char *planner_skip_name(enum planner_skip why)
+{
+    static const char *const NAME[PLANNER_SKIPS] = {
+        [PLANNER_SKIP_NODES] = "ranks of an attention group or stage over several nodes",
+        [PLANNER_SKIP_GROUPS] = "attention groups in stages",
+        [PLANNER_SKIP_CONTEXTS] = "shared contexts in attention groups or stages",
+        [PLANNER_SKIP_SEQUENCE] = "norms split over ranks (--sp)",
+        [PLANNER_SKIP_COPIES] = "more than 1024 copies",
+        [PLANNER_SKIP_SHARE] = "more than a million requests a copy"};
+    _Static_assert(SIMULATE_REPLICAS_MAX == 1024 && PLANNER_SHARE_MAX == 1 << 20, "words above");
+    return NAME[why];
+}
+
+const char *planner_verifies(const struct planner_plan *plan) { return planner_skip_name(planner_skip_of(plan)); }
 
 static int by_value(const void *a, const void *b)
 {
@@ -153,7 +166,7 @@ enum err_code planner_times_of(struct arena *a, const struct planner_request *q,
     struct layout one = plan->layout;
     const char *why = planner_verifies(plan);
     if (!p) return err_nomem(e);
-    if (why) return err_set(e, ERR_USAGE, "%s", why);
+    if (why) return err_set(e, ERR_USAGE, "%s: no such plan is simulated", why);
     one.replicas = 1;
     TRY(planner_open(a, q, p, e));
     TRY(planner_unit_make(p, plan->device, plan->format, &one, &u, e));
@@ -174,7 +187,7 @@ static enum err_code simulate(struct arena *a, const struct planner_request *q, 
     struct workload closer = *w;
     struct layout one = plan->layout;
     const char *why = planner_verifies(plan);
-    if (why) return err_set(e, ERR_USAGE, "%s", why);
+    if (why) return err_set(e, ERR_USAGE, "%s: no such plan is simulated", why);
     one.replicas = 1;
     TRY(planner_open(a, q, &p, e));
     TRY(planner_unit_make(&p, plan->device, plan->format, &one, &u, e));

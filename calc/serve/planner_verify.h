@@ -40,6 +40,25 @@ struct planner_refuted {
     double over;                      /* the value that is farthest beyond its promise, as times of it */
 };
 
+/* Why a plan is not simulated. */
+enum planner_skip {
+    PLANNER_SIMULATED,
+    PLANNER_SKIP_NODES,    /* ranks of an attention group or stage over several nodes */
+    PLANNER_SKIP_GROUPS,   /* attention groups in stages */
+    PLANNER_SKIP_CONTEXTS, /* ranks that share contexts, in attention groups or stages */
+    PLANNER_SKIP_SEQUENCE, /* norms split over the ranks of one stage, its own collectives */
+    PLANNER_SKIP_COPIES,   /* more than SIMULATE_REPLICAS_MAX */
+    PLANNER_SKIP_SHARE,    /* a job: more requests a copy than PLANNER_SHARE_MAX */
+    PLANNER_SKIPS
+};
+
+/* Of those that keep every promise on paper and cost no more than the plan that is found: the fewest copies of each
+ * device, precision, layout and limits. */
+struct planner_skipped {
+    size_t n;
+    struct planner_plan best; /* the first in planner_order */
+};
+
 struct planner_confirmed {
     struct planner_refuted near[PLANNER_REFUTED_MAX]; /* the nearest, where none is found: all requests of the first
                                                          ones simulated */
@@ -52,21 +71,20 @@ struct planner_confirmed {
     bool cut;                         /* `most` was reached: behind that one plan at each cost was simulated */
     bool near_cut;    /* of those within a margin, a third of it: behind that the nearest at each cost */
     bool interrupted; /* `show` said so */
-    bool unsimulated; /* a plan that is not simulated costs less: */
-    struct planner_plan cheaper;
+    struct planner_skipped skipped[PLANNER_SKIPS];
 };
 
 /* planner_confirm -- the cheapest plan that keeps every promise when it is simulated, put before r->best; what was
  * refuted leaves it. All candidates of every device and precision are taken in the order of their cost, those of one
  * cost that keep the promises on paper in the order of planner_order, behind them those that miss by no more than
  * paper is off (planner_margin_of), the nearest first; whatever costs less than the one that is found is refuted by
- * closed forms, by the steady state beyond its margin or by its simulation, or is of a kind that is not simulated
- * (planner_verifies). A plan that is found so has the verdict MEETS, and in `paper` what it misses there. Of two pools
- * every split is one, from the fewest copies of either that keep the promises on paper on. So a looser promise or one
- * more device never makes the answer dearer, unless it was cut. Runs that could not differ (a batch and a cache that
- * never fill) are simulated once. found: false, and r->best has what is not simulated and nothing else, where no plan
- * is confirmed; on paper none need keep them. Errors: as planner_verify. Cost: that of simulate_run each, those that
- * fail until they must. */
+ * closed forms, by the steady state beyond its margin or by its simulation, or is of a kind that is not simulated,
+ * and told of in `skipped` (of jobs the best of each device and precision alone). A plan that is found so has the
+ * verdict MEETS, and in `paper` what it misses there. Of two pools every split is one, from the fewest copies of either
+ * that keep the promises on paper on. So a looser promise or one more device never makes the answer dearer, unless it
+ * was cut. Runs that could not differ (a batch and a cache that never fill) are simulated once. found: false, and
+ * r->best has what is not simulated and nothing else, where no plan is confirmed; on paper none need keep them. Errors:
+ * as planner_verify. Cost: that of simulate_run each, those that fail until they must. */
 enum err_code planner_confirm(struct arena *a, const struct planner_request *q, const struct workload *w,
                               const struct planner_watch *watch, struct planner_result *r,
                               struct planner_confirmed *out, struct err *e);
@@ -138,7 +156,13 @@ enum err_code planner_run_until(struct arena *a, const struct planner_request *q
                                 const struct workload *w, const struct planner_watch *watch, struct planner_run *out,
                                 struct err *e);
 
-/* planner_verifies -- why a plan is not simulated, a sentence; NULL: it is. */
+/* planner_skip_of -- whether a plan is simulated, and why not. planner_verifies -- the same, what it has in words;
+ * NULL: it is. planner_skip_name -- the words of a reason; PLANNER_SIMULATED: NULL. */
+enum planner_skip planner_skip_of(const struct planner_plan *plan);
+/* planner_skip -- one more that is told of. */
+void planner_skip(const struct planner_request *q, const struct planner_plan *plan, enum planner_skip why,
+                  struct planner_confirmed *out);
 const char *planner_verifies(const struct planner_plan *plan);
+const char *planner_skip_name(enum planner_skip why);
 
 #endif

@@ -73,6 +73,14 @@ enum err_code served_fit_engine(const struct served *s, const char *engine, size
  * engine has none of the first. Errors: ERR_NOMEM. */
 enum err_code served_leave_out(struct served *s, struct err *e);
 
+/* Of ln(predicted/measured) per doubling: the median of the slopes of rows that are alike in all else. */
+struct served_drift {
+    double median, se; /* se: standard error of that median, sets drawn independently */
+    double models_se;  /* families drawn: jackknife of the mean of their medians; NAN of one */
+    int64_t sets;      /* slopes */
+    int64_t models;    /* families with such sets */
+};
+
 /* Rows of an engine and kind. Errors are |predicted/measured - 1|, families left out. */
 struct served_group {
     const char *engine, *kind;   /* kind "all" of both */
@@ -85,13 +93,7 @@ struct served_group {
     double slow_p90;                           /* nine in ten take at most so many times what is predicted */
     double fitted_median_frac;                 /* all families in the fit */
     double baseline_median_frac, ratio;        /* ratio: of the medians, ours over the textbook's */
-    double drift_clients, drift_tp;       /* of ln(predicted/measured) per doubling: median of the slopes of rows that
-                                             are alike in all else */
-    double drift_clients_se, drift_tp_se; /* standard error of that median, sets drawn independently */
-    int64_t drift_clients_sets, drift_tp_sets;
-    double drift_clients_models_se, drift_tp_models_se; /* families drawn: jackknife of the mean of their medians; NAN
-                                                           of one */
-    int64_t drift_clients_models, drift_tp_models;      /* families with such sets */
+    struct served_drift drift_clients, drift_tp;
     double slope_clients, slope_tp; /* least squares over all rows: which models were run at which load is in it too */
     int64_t first_rows;             /* of at most SERVED_FIRST_CLIENTS clients */
     double first_median_frac;       /* TTFT of these */

@@ -86,15 +86,10 @@ static bool beside(const struct served_row *x, const struct served_row *y, bool 
            (ranks ? same(x->clients, y->clients) && (x->ep > 1) == (y->ep > 1) : x->tp == y->tp && x->ep == y->ep);
 }
 
-/* Of drifts: the median of n slopes, its standard error were they independent, and were families drawn. */
-struct drift {
-    double median, se, models_se;
-    int64_t sets, models;
-};
-
 /* Slopes of a family miss alike, so that families are what is drawn: of their medians the standard error of the mean,
  * sd/sqrt(families), which is its jackknife. room [n]. */
-static void drift_of_models(const double *slopes, const size_t *family, size_t n, double *room, struct drift *out)
+static void drift_of_models(const double *slopes, const size_t *family, size_t n, double *room,
+                            struct served_drift *out)
 {
     double sum = 0, squares = 0;
     out->models = 0;
@@ -115,7 +110,7 @@ static void drift_of_models(const double *slopes, const size_t *family, size_t n
 
 /* Of rows alike in all else the slope; of all these slopes the median, and the standard error that a median of so many
  * has: sqrt(pi/2)*1.4826*MAD/sqrt(n). NAN of none. */
-static void drift(struct values *v, bool ranks, struct drift *out)
+static void drift(struct values *v, bool ranks, struct served_drift *out)
 {
     const double *x = ranks ? v->log_ranks : v->log_clients;
     double *slopes = v->scratch;
@@ -138,7 +133,7 @@ static void drift(struct values *v, bool ranks, struct drift *out)
         v->family[n] = v->row[i]->family;
         slopes[n++] = (of * sxy - sx * sy) / (of * sxx - sx * sx);
     }
-    *out = (struct drift){.sets = (int64_t)n};
+    *out = (struct served_drift){.sets = (int64_t)n};
     drift_of_models(slopes, v->family, n, v->room, out);
     out->median = quantile(slopes, n, 0.5);
     for (size_t i = 0; i < n; i++) slopes[i] = fabs(slopes[i] - out->median);
@@ -152,19 +147,8 @@ static void finish(struct values *v, struct served_group *g)
     g->rows = (int64_t)v->n;
     g->first_rows = (int64_t)v->first_n;
     g->within_frac = v->n ? (double)within / (double)v->n : (double)NAN;
-    struct drift clients, ranks;
-    drift(v, false, &clients);
-    drift(v, true, &ranks);
-    g->drift_clients = clients.median;
-    g->drift_clients_se = clients.se;
-    g->drift_clients_sets = clients.sets;
-    g->drift_clients_models_se = clients.models_se;
-    g->drift_clients_models = clients.models;
-    g->drift_tp = ranks.median;
-    g->drift_tp_se = ranks.se;
-    g->drift_tp_sets = ranks.sets;
-    g->drift_tp_models_se = ranks.models_se;
-    g->drift_tp_models = ranks.models;
+    drift(v, false, &g->drift_clients);
+    drift(v, true, &g->drift_tp);
     g->slope_clients = slope(v, v->log_clients);
     g->slope_tp = slope(v, v->log_ranks);
     g->bias_frac = (quantile(v->bias, v->n, 0.5) + quantile(v->bias, v->n, 0.5 + 0.5 / fmax(1, (double)v->n))) / 2;

@@ -345,7 +345,8 @@ static void add_up(struct simulation *m)
         o->output_tokens += (double)w->request[i].output_tokens * (double)w->samples;
     }
     /* A queue that holds a twentieth of all that came, and grew by half in the second half of the arrivals. */
-    o->growing = w->open && w->timed && o->waiting_last > w->first_n / 20 && 2 * o->waiting_last > 3 * o->waiting_half;
+    o->growing = w->open && w->timed && w->span_s > 0 && o->waiting_last > w->first_n / 20 &&
+                 2 * o->waiting_last > 3 * o->waiting_half;
 }
 
 static enum err_code open_all(struct arena *a, struct simulation *m, struct err *e)

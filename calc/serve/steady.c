@@ -55,6 +55,9 @@ static enum err_code check(const struct steady_setup *s, struct err *e)
         return err_set(e, ERR_RANGE, "steps are not %g times slower than they are predicted", s->slower);
     if (!s->lengths || s->lengths->n == 0 || !(s->lengths->prompt_tokens >= 1) || !(s->lengths->output_tokens >= 1))
         return err_set(e, ERR_RANGE, "requests have a token of prompt and of output at least");
+    if (s->blocks < steady_parts_of(s) || s->max_seqs < steady_parts_of(s) ||
+        (s->policy != SIMULATE_STATIC && s->budget_tokens < steady_parts_of(s)))
+        return err_set(e, ERR_RANGE, "each attention group has a sequence, a block and a token of a step at least");
     if (s->lengths->longest_tokens > (double)s->blocks * (double)s->block_tokens + .5)
         return err_set(e, ERR_RANGE, "a request of %.0f tokens is longer than the cache of %.0f",
                        s->lengths->longest_tokens, (double)s->blocks * (double)s->block_tokens);
@@ -190,12 +193,35 @@ void steady_tell(struct steady_replica *r, struct steady_result *o)
     steady_tell_of(r, &ttft, &tpot, o);
 }
 
-static enum err_code solve_together(struct arena *a, const struct steady_setup *s, struct steady_result *o,
+/* Of several attention groups, each with a queue, a batch and a cache of its own, one of them. */
+static struct steady_setup part_of(const struct steady_setup *s)
+{
+    const int64_t parts = steady_parts_of(s);
+    struct steady_setup one = *s;
+    one.budget_tokens /= parts;
+    one.max_seqs /= parts;
+    one.blocks /= parts;
+    one.rate_per_s /= (double)parts;
+    one.concurrency /= (double)parts;
+    one.requests /= (double)parts;
+    return one;
+}
+
+/* And all of them. */
+static void whole_of(double parts, struct steady_result *o)
+{
+    double *const x[] = {&o->saturation_rate_per_s, &o->rate_per_s,       &o->batch,        &o->decoding, &o->waiting,
+                         &o->input_tok_per_s,       &o->output_tok_per_s, &o->goodput_per_s};
+    for (size_t i = 0; i < sizeof x / sizeof x[0]; i++) *x[i] *= parts;
+}
+
+static enum err_code solve_together(struct arena *a, const struct steady_setup *all, struct steady_result *o,
                                     struct err *e)
 {
+    const struct steady_setup one = part_of(all), *const s = &one;
     struct steady_replica r = {.s = s, .times = s->times, .arrival_cv2 = 1, .others_frac = 1, .prompts_frac = 1};
-    const double replicas = (double)s->replicas;
-    if (!r.times) TRY(steady_times_open(a, s, &r.times, e));
+    const double replicas = (double)s->replicas, parts = (double)steady_parts_of(all);
+    if (!r.times) TRY(steady_times_open(a, all, &r.times, e));
     TRY(steady_chain_room(r.times, steady_chain_phases(s), e));
     const double most_per_s = steady_saturation_of(&r);
     o->saturation_rate_per_s = most_per_s * replicas;
@@ -203,22 +229,22 @@ static enum err_code solve_together(struct arena *a, const struct steady_setup *
     r.rate_per_s = most_per_s;
     if (s->load == STEADY_OPEN) {
         r.rate_per_s = s->rate_per_s / replicas;
-        r.arrival_cv2 = steady_routed(s) > 1 ? s->arrival_cv2 / replicas : 1 + (s->arrival_cv2 - 1) / replicas;
+        r.arrival_cv2 =
+            steady_routed(s) > 1 ? s->arrival_cv2 / replicas : 1 + (s->arrival_cv2 - 1) / (replicas * parts);
         o->saturated = r.rate_per_s >= most_per_s;
-        if (o->saturated) return ERR_OK;
-        steady_open_solve(&r);
+        if (!o->saturated) steady_open_solve(&r);
     } else if (s->load == STEADY_OFFLINE) {
         steady_offline_solve(&r, s->requests / replicas, most_per_s, o);
-        return ERR_OK;
     } else if (!(s->think_s > 0) && s->lengths->steps > 0) {
         steady_clients_solve(&r, fmax(s->concurrency / replicas, 1), o);
-        return ERR_OK;
     } else {
         r.at_ends = !(s->think_s > 0);
         steady_closed_solve(&r, fmax(s->concurrency / replicas, 1), s->think_s);
         o->saturated = r.wait_s > 0;
+        steady_tell(&r, o);
     }
-    steady_tell(&r, o);
+    if (s->load == STEADY_OPEN && !o->saturated) steady_tell(&r, o);
+    whole_of(parts, o);
     return ERR_OK;
 }
 

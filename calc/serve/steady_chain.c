@@ -54,7 +54,7 @@ static void open_grid(struct steady_chain *c, double longest, bool coarse)
     c->n = below + above + 1;
 }
 
-static void add(struct steady_chain *c, double *row, double tokens, double weight)
+void steady_chain_add(const struct steady_chain *c, double *row, double tokens, double weight)
 {
     double part;
     const int i = place_of(c, tokens, &part);
@@ -71,8 +71,8 @@ static void open_phases(struct steady_chain *c, int i, double left)
     const double step_s = c->step_s[i * n];
     const bool idle = i == 0 && !(c->decoding > 0); /* until somebody comes, who is the next of this phase */
     const struct steady_chain_ticks x = steady_chain_tick(n, idle ? 0 : n * c->rate * step_s);
-    if (!idle) add(c, rows[0], left, 1);
-    for (int k = 0; k < c->ones; k++) add(c, rows[1], left + c->one_tokens[k], c->one_part[k]);
+    if (!idle) steady_chain_add(c, rows[0], left, 1);
+    for (int k = 0; k < c->ones; k++) steady_chain_add(c, rows[1], left + c->one_tokens[k], c->one_part[k]);
     for (int j = 0; j < n; j++) {
         double *to = c->to + (size_t)(i * n + j) * (size_t)c->states, several = 0;
         if (idle) {
@@ -85,12 +85,28 @@ static void open_phases(struct steady_chain *c, int i, double left)
             struct steady_chain_sum s;
             memset(rows[2], 0, sizeof rows[2]);
             steady_chain_several(c, x.mean[j], x.square[j], &s);
-            for (int k = 0; k < s.n; k++) add(c, rows[2], left + s.tokens[k], s.weight[k]);
+            for (int k = 0; k < s.n; k++) steady_chain_add(c, rows[2], left + s.tokens[k], s.weight[k]);
         }
         for (int some = 0; some < 3; some++)
             for (int k = 0; k < c->n; k++)
                 for (int q = 0; q < n && rows[some][k] > 0; q++) to[k * n + q] += rows[some][k] * x.of[some][j][q];
     }
+}
+
+/* Nobody decodes, and there is no prompt here: until somebody comes, to whichever of the groups; or a step of others.
+ */
+static void open_idle(struct steady_chain *c, double *row)
+{
+    const double groups = c->times->parts, none = groups > 1 ? c->others.part[0] : 1;
+    const double gap_s = none / (groups * c->rate), busy_s = c->step_s[0];
+    steady_chain_add(c, row, 0, none * (1 - 1 / groups));
+    for (int k = 0; k < c->ones; k++) steady_chain_add(c, row, c->one_tokens[k], none / groups * c->one_part[k]);
+    if (none < 1) {
+        const struct steady_chain_sum s = steady_chain_come(c, c->rate * busy_s / (1 - none));
+        for (int k = 0; k < s.n; k++) steady_chain_add(c, row, s.tokens[k], (1 - none) * s.weight[k]);
+    }
+    c->step_s[0] = gap_s + busy_s;
+    c->idle_frac = gap_s / c->step_s[0];
 }
 
 static void open_rows(struct steady_chain *c)
@@ -101,24 +117,28 @@ static void open_rows(struct steady_chain *c)
     for (int i = 0; i < c->n; i++) {
         const int n = c->phases;
         const double left = fmax(c->tokens[i] - c->room, 0);
-        for (int j = 0; j < n; j++)
-            c->step_s[i * n + j] = i == 0        ? steady_times_step_s(c->times, c->still, 0)
-                                   : i < c->full ? steady_times_step_s(c->times, c->beside, c->tokens[i])
-                                                 : c->full_s;
+        const double step_s = i == 0        ? steady_times_step_s(c->times, c->still, 0)
+                              : i < c->full ? steady_times_step_s(c->times, c->beside, c->tokens[i])
+                                            : c->full_s;
+        for (int j = 0; j < n; j++) c->step_s[i * n + j] = step_s;
         if (n > 1) {
             open_phases(c, i, left);
             continue;
         }
+        if (i == 0 && idle) {
+            open_idle(c, c->to);
+            continue;
+        }
         struct steady_chain_sum s = i <= c->full ? steady_chain_come(c, c->rate * c->step_s[i]) : full;
         if (i == c->full) full = s;
-        if (i == 0 && idle) {
-            c->step_s[i] = 1 / c->rate;
-            s = (struct steady_chain_sum){.n = c->ones};
-            for (int k = 0; k < c->ones; k++) s.tokens[k] = c->one_tokens[k];
-            for (int k = 0; k < c->ones; k++) s.weight[k] = c->one_part[k];
-        }
-        for (int k = 0; k < s.n; k++) add(c, c->to + (size_t)i * (size_t)c->states, left + s.tokens[k], s.weight[k]);
+        for (int k = 0; k < s.n; k++)
+            steady_chain_add(c, c->to + (size_t)i * (size_t)c->states, left + s.tokens[k], s.weight[k]);
     }
+    steady_chain_bounds(c);
+}
+
+void steady_chain_bounds(struct steady_chain *c)
+{
     for (int i = 0; i < c->states; i++) {
         const double *to = c->to + (size_t)i * (size_t)c->states;
         c->least[i] = 0;
@@ -130,7 +150,7 @@ static void open_rows(struct steady_chain *c)
 
 /* Grassmann, Taksar and Heyman: stationary parts without differences. A step takes a room's tokens at most, so that
  * none goes down further than that. */
-static void find_parts(struct steady_chain *c)
+void steady_chain_find_parts(struct steady_chain *c)
 {
     const int states = c->states, n = c->phases;
     const size_t row = (size_t)states;
@@ -247,6 +267,35 @@ static void find_sums(struct steady_chain *c, const struct steady_lengths *l, do
     c->still_frac = fmin(fmax(still / any, 0), 1);
 }
 
+/* One of several attention groups, and nobody decodes: what the others have in a step is what this one has,
+ * independently of it. From nothing, to where both are the same. */
+static void settle_idle(struct steady_chain *c, double within)
+{
+    enum { ROUNDS = 12 };
+    struct steady_times *t = c->times;
+    struct steady_law law = {.n = c->full + 1};
+    steady_others_none(&c->others);
+    c->mean_s = 0;
+    for (int k = 0; k < ROUNDS; k++) {
+        const double before_s = c->mean_s;
+        t->others = &c->others;
+        c->full_s = steady_times_step_s(t, c->beside, c->room);
+        open_rows(c);
+        steady_chain_find_parts(c);
+        for (int i = 0; i < c->n; i++) {
+            const int at = i < c->full ? i : c->full;
+            law.tokens[at] = c->tokens[at];
+            law.part[at] = (i > c->full ? law.part[at] : 0) + of_place(c, c->part, i);
+        }
+        if (fabs(c->mean_s - before_s) < within * c->mean_s) break;
+        steady_others_of(&law, t->parts, &c->others);
+    }
+    for (int i = 0; i < c->n; i++)
+        c->square_s2[i] = i <= c->full ? steady_times_square_s2(t, i > 0 ? c->beside : c->still, c->tokens[i])
+                                       : c->square_s2[c->full];
+    t->others = NULL;
+}
+
 void steady_chain_open(struct steady_replica *r, double rate_per_s, double decoding, double still, bool coarse,
                        struct steady_chain *c)
 {
@@ -261,16 +310,25 @@ void steady_chain_open(struct steady_replica *r, double rate_per_s, double decod
     c->still = still;
     const bool beside = t->beside;
     c->room = fmax(beside ? t->budget_tokens - t->rows * decoding : steady_flow_fit(t) * l->prompt_tokens, 1);
-    c->beside = beside ? decoding : 0;
+    c->beside = beside || t->parts > 1 ? decoding : 0; /* other groups decode, and are waited for */
     c->prompt_tokens = l->prompt_tokens;
     c->prompt_square = l->prompt_square;
     c->full_s = steady_times_step_s(t, c->beside, c->room);
+    c->plain_s = steady_times_decode_s(t, still);
+    c->idle_frac = 1;
+    c->evens = t->parts > 1 && r->s->load == STEADY_OPEN && r->s->route != SIMULATE_PREFIX;
     c->even = fmin(fmax(2 - l->prompt_square / (l->prompt_tokens * l->prompt_tokens), 0), 1);
     c->ones = steady_chain_prompts(l, coarse ? 1. / 6 : 1. / 12, STEADY_CHAIN_ONES, c->one_tokens, c->one_part);
     open_grid(c, t->group[t->groups - 1].tokens, coarse);
     c->states = c->n * c->phases;
-    open_rows(c);
-    find_parts(c);
+    if (t->parts > 1 && decoding > 0) {
+        steady_chain_settle(c, coarse ? .01 : .003);
+    } else if (t->parts > 1) {
+        settle_idle(c, coarse ? .01 : .003);
+    } else {
+        open_rows(c);
+        steady_chain_find_parts(c);
+    }
     find_entry(c);
     find_sums(c, l, coarse ? .02 : .005);
 }
@@ -301,19 +359,20 @@ void steady_chain_parts(const struct steady_chain *c, double m, struct steady_ch
 
 double steady_chain_clear(const struct steady_chain *c, double steps)
 {
-    const double ticks = c->phases * c->rate * c->step_s[0] * steps;
+    const double ticks = c->phases * c->rate * c->plain_s * steps, groups = c->times->parts;
+    const double others = groups > 1 ? c->others_clear * exp(-c->rate * (groups - 1) * c->plain_s * steps) : 1;
     double sum = 0, below = 0, p = exp(-ticks);
     for (int j = c->phases - 1; j >= 0; j--) { /* fewer ticks than are left to it */
         below += p;
         p *= ticks / (c->phases - j);
         sum += c->entry[j] * below;
     }
-    return sum / fmax(of_place(c, c->entry, 0), 1e-300); /* not a unit */
+    return others * sum / fmax(of_place(c, c->entry, 0), 1e-300); /* not a unit */
 }
 
 double steady_chain_mates(const struct steady_chain *c, double steps)
 {
-    double sum = c->with;
+    double sum = c->with + (c->times->parts - 1) * c->begin; /* those of other groups begin in the same step */
     for (int i = 1; i <= c->known && i < steps; i++) sum += 2 * c->more[i] * (1 - i / steps);
     return fmax(sum, 0);
 }
@@ -332,7 +391,7 @@ void steady_chain_between(struct steady_replica *r, double rate_per_s, double n,
     struct steady_chain *c = r->times->chain;
     double now[STEADY_CHAIN_STATES], next[STEADY_CHAIN_STATES], until_s = 0, left = 1;
     const double fit = steady_flow_fit(r->times);
-    if (fit < MANY) return;
+    if (fit < MANY && !(r->times->parts > 1)) return; /* other groups are looked at by the lengths of steps alone */
     if (!(rate_per_s * steady_times_step_s(r->times, 0, fit * r->s->lengths->prompt_tokens) < .98 * fit)) return;
     steady_chain_open(r, rate_per_s, n, n, true, c);
     const size_t row = (size_t)c->states;
@@ -348,6 +407,7 @@ void steady_chain_between(struct steady_replica *r, double rate_per_s, double n,
         for (int i = c->phases; i < c->states; i++) left += now[i] = next[i];
     }
     const double clear = of_place(c, c->part, 0);
+    f->chained = true;
     f->busy_frac = 1 - clear * c->step_s[0] / c->mean_s;
     f->token_s = c->mean_s / clear;
     f->extra_s = until_s - (f->token_s - f->decode_s);

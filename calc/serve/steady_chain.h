@@ -13,6 +13,7 @@
 
 enum { STEADY_CHAIN_PLACES = 64, STEADY_CHAIN_PHASES = 3, STEADY_CHAIN_ONES = 16, STEADY_CHAIN_STEPS = 65 };
 enum { STEADY_CHAIN_STATES = STEADY_CHAIN_PLACES * STEADY_CHAIN_PHASES };
+enum { STEADY_CHAIN_LEVELS = 6, STEADY_CHAIN_ROOM = 22 }; /* lengths of steps; places up to a room's tokens */
 
 struct steady_chain {
     struct steady_times *times;
@@ -30,12 +31,24 @@ struct steady_chain {
     double one_tokens[STEADY_CHAIN_ONES], one_part[STEADY_CHAIN_ONES];
     double tokens[STEADY_CHAIN_PLACES];
     double step_s[STEADY_CHAIN_STATES], part[STEADY_CHAIN_STATES]; /* part: of steps */
-    double *to, *folded;                                           /* [states][states]; room for as many */
-    int least[STEADY_CHAIN_STATES], last[STEADY_CHAIN_STATES];     /* of `to`, above 0 */
-    double mean_s;                                                 /* of a step */
-    double done[STEADY_CHAIN_PLACES];                              /* prompts, in a step of that place */
-    double begin;                                                  /* the same, of any step */
-    double with;                                                   /* others, in a step in which one is done */
+    double square_s2[STEADY_CHAIN_PLACES]; /* E of the square of a step there: of several groups they vary */
+    double plain_s;                        /* a step in which no group has a prompt */
+    double idle_frac;                      /* nobody decodes, at places without prompts: of their time, no step is on */
+    double others_clear;                   /* no other group has a prompt in the step after one's own */
+    struct steady_others others;           /* of several attention groups, each a chain of its own, nobody decoding */
+    /* and where somebody does: lengths of steps; of places, the lengths of the steps before and of their own, and a
+     * step's time and its square behind each length; the parts of steps that leave nothing over */
+    bool evens; /* the router: numbers of the groups are the same but for one */
+    double level_s[STEADY_CHAIN_LEVELS], clear[STEADY_CHAIN_LEVELS];
+    double behind[STEADY_CHAIN_PLACES][STEADY_CHAIN_LEVELS], length[STEADY_CHAIN_PLACES][STEADY_CHAIN_LEVELS];
+    double behind_step_s[STEADY_CHAIN_LEVELS][STEADY_CHAIN_ROOM];
+    double behind_square_s2[STEADY_CHAIN_LEVELS][STEADY_CHAIN_ROOM];
+    double *to, *folded;                                       /* [states][states]; room for as many */
+    int least[STEADY_CHAIN_STATES], last[STEADY_CHAIN_STATES]; /* of `to`, above 0 */
+    double mean_s;                                             /* of a step */
+    double done[STEADY_CHAIN_PLACES];                          /* prompts, in a step of that place */
+    double begin;                                              /* the same, of any step */
+    double with;                                               /* others, in a step in which one is done */
     double entry[STEADY_CHAIN_STATES]; /* what waits in the first step of an answer, parts of them */
     int known;
     double sum_s[STEADY_CHAIN_STEPS]; /* so many steps from there on, on average */
@@ -54,6 +67,17 @@ struct steady_chain_sum {
     double tokens[STEADY_CHAIN_SUMS], weight[STEADY_CHAIN_SUMS];
 };
 struct steady_chain_sum steady_chain_come(const struct steady_chain *c, double count);
+
+/* How many come in a time: chances of none and of one, mean and mean square. steady_chain_number_of -- of `count` on
+ * average, of a Poisson stream or, to one attention group of several, of every second one of one, as the router that
+ * evens numbers out sends them (MODEL.md "Steady state", Attention groups; Cox 1962: variance count/2 + (1 - exp(-4
+ * count))/8). steady_chain_number_before -- before one of them in so long a time. */
+struct steady_chain_number {
+    double none, one, mean, square;
+};
+struct steady_chain_number steady_chain_number_of(bool even, double count);
+struct steady_chain_number steady_chain_number_before(bool even, double count);
+struct steady_chain_sum steady_chain_come_number(const struct steady_chain *c, const struct steady_chain_number *x);
 
 /* What comes in a time in which `ticks` of the stream do on average, of which every c->phases-th comes here, from each
  * phase: chances of none, one and more, and of those the phase that follows; and the mean and square of the number of
@@ -82,6 +106,14 @@ int steady_chain_prompts(const struct steady_lengths *l, double most, int room, 
 void steady_chain_open(struct steady_replica *r, double rate_per_s, double decoding, double still, bool coarse,
                        struct steady_chain *c);
 void steady_chain_squares(struct steady_chain *c);
+
+/* steady_chain_settle -- the chain of one attention group of several, where somebody decodes, at a setting of
+ * steady_chain_open: steps as long as the largest group has them. MODEL.md "Steady state", Attention groups. Of its
+ * parts: steady_chain_add to the places around; steady_chain_bounds of rows; stationary parts. */
+void steady_chain_settle(struct steady_chain *c, double within);
+void steady_chain_add(const struct steady_chain *c, double *row, double tokens, double weight);
+void steady_chain_bounds(struct steady_chain *c);
+void steady_chain_find_parts(struct steady_chain *c);
 
 /* steady_chain_first -- first tokens, `weight` of all, after a wait for a place. */
 void steady_chain_first(const struct steady_chain *c, const struct steady_lengths *l, double wait_s, double weight,

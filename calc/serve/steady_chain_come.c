@@ -23,10 +23,12 @@ static void put_several(struct steady_chain_sum *s, double weight, double at, do
     }
 }
 
-struct steady_chain_sum steady_chain_come(const struct steady_chain *c, double count)
+/* Of a number: none and one in these parts, and its mean and mean square, apart from bursts. */
+static struct steady_chain_sum come_of(const struct steady_chain *c, double none, double one, double count,
+                                       double number_square)
 {
-    struct steady_chain_sum s = {.n = 1, .tokens = {0}, .weight = {exp(-count)}};
-    const double one = count * s.weight[0], more = 1 - s.weight[0] - one;
+    struct steady_chain_sum s = {.n = 1, .tokens = {0}, .weight = {none}};
+    const double more = 1 - none - one;
     const bool several = more > 1e-5;
     const double ones = several ? one : 1 - s.weight[0];
     if (!(ones > 0) && !several) return s;
@@ -36,17 +38,28 @@ struct steady_chain_sum steady_chain_come(const struct steady_chain *c, double c
     }
     if (!several) return s;
     const double prompt = c->prompt_tokens, all = count * prompt;
-    const double square =
-        count * c->prompt_square + (c->arrival_cv2 - 1) * all * prompt + all * all - one * c->prompt_square;
+    const double square = count * c->prompt_square + (c->arrival_cv2 - 1) * all * prompt +
+                          (number_square - count) * prompt * prompt - one * c->prompt_square;
     put_several(&s, more, (all - one * prompt) / more, square / more);
     return s;
+}
+
+struct steady_chain_sum steady_chain_come(const struct steady_chain *c, double count)
+{
+    const double none = exp(-count);
+    return come_of(c, none, count * none, count, count + count * count);
+}
+
+struct steady_chain_sum steady_chain_come_number(const struct steady_chain *c, const struct steady_chain_number *x)
+{
+    return come_of(c, x->none, x->one, x->mean, x->square);
 }
 
 /* ---- every so many of a stream ---- */
 
 int steady_chain_phases(const struct steady_setup *s)
 {
-    if (steady_routed(s) < 2) return 1;
+    if (steady_routed(s) < 2 || steady_parts_of(s) > 1) return 1;
     return s->route == SIMULATE_ROUND_ROBIN && s->replicas > 2 ? STEADY_CHAIN_PHASES : 2;
 }
 
@@ -98,6 +111,24 @@ struct steady_chain_ticks steady_chain_tick(int phases, double ticks)
         x.square[j] /= fmax(some, 1e-300); /* not a unit */
     }
     return x;
+}
+
+/* Of the t ticks of two for each that comes the phase j of the last one stays: k come of t - j ticks to t - j + 1. */
+struct steady_chain_number steady_chain_number_of(bool even, double count)
+{
+    const double none = exp(-count);
+    if (!even) return (struct steady_chain_number){none, count * none, count, count + count * count};
+    const double t = 2 * count, p = exp(-t);
+    return (struct steady_chain_number){p * (1 + t / 2), p * (t / 2 + t * t / 2 + t * t * t / 12), count,
+                                        count * count + count / 2 - expm1(-4 * count) / 8};
+}
+
+struct steady_chain_number steady_chain_number_before(bool even, double count)
+{
+    if (!even) return steady_chain_number_of(false, count);
+    const double t = 2 * count, p = exp(-t), mean = count + expm1(-4 * count) / 4;
+    return (struct steady_chain_number){p * (1 + t), p * (t * t / 2 + t * t * t / 6), mean,
+                                        mean * mean + mean / 2 - expm1(-4 * mean) / 8};
 }
 
 void steady_chain_several(const struct steady_chain *c, double mean, double square, struct steady_chain_sum *s)

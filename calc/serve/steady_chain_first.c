@@ -31,14 +31,12 @@ static void put(struct until *x, double rooms, double fine, double weight)
 }
 
 /* What a last step takes, by its tokens. */
-enum { LASTS = 32 };
+enum { LASTS = 32, OWNS = 48 };
 static const double LIGHT = 3e-6; /* weights that are left out */
 
-static double last_s(const struct steady_chain *c, const double *at_s, double rooms)
+static double last_s(const double *at_s, double rooms)
 {
     const double x = rooms * LASTS;
-    /* of groups a prompt is little of the room, and takes what several take together */
-    if (c->times->shared > 1) return steady_times_step_s(c->times, c->decoding, fmin(rooms, 1) * c->room);
     if (x >= LASTS) return at_s[LASTS];
     const int i = (int)x;
     return at_s[i] + (at_s[i + 1] - at_s[i]) * (x - i);
@@ -64,10 +62,10 @@ static void add_first(const struct steady_chain *c, const struct until *x, const
             rooms = behind / (1 - none) * c->prompt_tokens / c->room;
         }
         const double own = all - full, some = (1 - none) * weight;
-        steady_histogram_add(h, from_s + last_s(c, at_s, own), none * weight);
+        steady_histogram_add(h, from_s + last_s(at_s, own), none * weight);
         if (!(some > LIGHT)) continue;
-        steady_histogram_add(h, from_s + last_s(c, at_s, own + .5 * rooms), some / 2);
-        steady_histogram_add(h, from_s + last_s(c, at_s, own + 1.5 * rooms), some / 2);
+        steady_histogram_add(h, from_s + last_s(at_s, own + .5 * rooms), some / 2);
+        steady_histogram_add(h, from_s + last_s(at_s, own + 1.5 * rooms), some / 2);
     }
 }
 
@@ -157,52 +155,117 @@ static double find_phases(const struct steady_chain *c, int from, int to, double
     return all;
 }
 
+/* What a last step takes, by 1/LASTS of a room's tokens: of several attention groups behind a step of a length. */
+static void find_lasts(const struct steady_chain *c, int level, double at_s[LASTS + 1])
+{
+    const bool parts = c->times->parts > 1 && c->decoding > 0;
+    for (int i = 0, k = 0; i <= LASTS; i++) {
+        const double tokens = fmax(c->room * i / LASTS, 1e-3 * c->room);
+        if (!parts) {
+            at_s[i] = steady_times_step_s(c->times, c->decoding, tokens);
+            continue;
+        }
+        while (k + 1 < c->full && c->tokens[k + 1] <= tokens) k++;
+        const double *of_s = c->behind_step_s[level], low = c->tokens[k];
+        at_s[i] = of_s[k] + (of_s[k + 1] - of_s[k]) * (tokens - low) / (c->tokens[k + 1] - low);
+    }
+}
+
+/* Own prompts and what first tokens are put to. */
+struct firsts {
+    const struct steady_chain *c;
+    struct steady_histogram *h;
+    int owns;
+    double own_tokens[OWNS], own_part[OWNS], fine, wait_s;
+    struct until ahead, all;
+};
+
+/* Those who find a step of step_s in progress, of whose places from .. to - 1 each has its part of all; `one`: they
+ * leave nothing over; idle: there is no step. */
+static void find_step(struct firsts *x, int from, int to, bool one, double step_s, double weight, bool idle,
+                      const double at_s[LASTS + 1])
+{
+    enum { TIMES = 4 };
+    const struct steady_chain *c = x->c;
+    const int n = c->phases;
+    double phase[STEADY_CHAIN_PHASES];
+    for (int u = 0; u < (idle ? 1 : TIMES); u++) {
+        const double past = (u + .5) / TIMES, w = idle ? 1 : 1. / TIMES;
+        const double count = idle ? 0 : c->rate * step_s * past;
+        struct steady_chain_sum s = {.n = 1, .tokens = {0}, .weight = {1}};
+        const struct steady_chain_number number = steady_chain_number_before(c->evens, count);
+        if (n == 1) s = steady_chain_come_number(c, &number);
+        clear(&x->ahead);
+        for (int i = one ? to - 1 : from; i < to; i++) {
+            const double found = find_phases(c, one ? from : i, one ? to : i + 1, weight * w, phase);
+            if (!(found > LIGHT)) continue;
+            if (n > 1 && idle) s.weight[0] = weight * of_visits(c);
+            if (n > 1 && !idle) s = came_before(c, phase, count);
+            for (int q = 0; q < s.n; q++)
+                put(&x->ahead, ((one ? 0 : fmax(c->tokens[i] - c->room, 0)) + s.tokens[q]) / c->room, x->fine,
+                    (n > 1 ? 1 : found) * s.weight[q]);
+        }
+        add_own(x->own_tokens, x->own_part, x->owns, x->fine, &x->ahead, &x->all);
+        add_first(c, &x->all, at_s, idle ? 0 : step_s * (1 - past), x->wait_s, x->h);
+    }
+}
+
+/* Of several attention groups that step together: a step of a length, and what is in the next as it is behind that. */
+static void find_levels(struct firsts *x, double weight)
+{
+    const struct steady_chain *c = x->c;
+    double at_s[LASTS + 1], phase[STEADY_CHAIN_PHASES], all = 0;
+    for (int l = 0; l < STEADY_CHAIN_LEVELS; l++) all += c->clear[l] * c->level_s[l];
+    const double clear = find_phases(c, 0, c->full + 1, c->mean_s, phase);
+    for (int l = 0; l < STEADY_CHAIN_LEVELS; l++) {
+        const double part = c->clear[l] * c->level_s[l] / all;
+        if (!(part * clear / c->mean_s * weight > 1e-6)) continue;
+        find_lasts(c, l, at_s);
+        find_step(x, 0, c->full + 1, true, c->level_s[l], part * weight, false, at_s);
+    }
+    if (clear < c->mean_s * (1 - 1e-6)) {
+        find_lasts(c, STEADY_CHAIN_LEVELS - 1, at_s);
+        find_step(x, c->full + 1, c->n, false, c->full_s, weight, false, at_s);
+    }
+}
+
 /* Who comes finds a step in progress with the chance of its part of the time, and is somewhere in it: behind what it
  * leaves over, and what came before in it. */
 void steady_chain_first(const struct steady_chain *c, const struct steady_lengths *l, double wait_s, double weight,
                         struct steady_histogram *h)
 {
-    enum { TIMES = 4, OWNS = 48, KINDS = 4 };
-    double own_tokens[OWNS], own_part[OWNS], at_s[LASTS + 1], phase[STEADY_CHAIN_PHASES], partly = 0;
-    struct until ahead = {.most = 0}, all = {.most = 0};
+    enum { KINDS = 4 };
+    double at_s[LASTS + 1], phase[STEADY_CHAIN_PHASES], partly = 0;
+    struct firsts x = {.c = c, .h = h, .wait_s = wait_s};
     if (!(weight > 1e-6)) return;
-    const int owns = steady_chain_prompts(l, 1. / 32, OWNS, own_tokens, own_part), n = c->phases;
-    const double fine = fmin(fmax(8 * c->room / c->prompt_tokens, PER_ROOM), FINEST);
-    for (int i = 0; i < owns; i++) own_tokens[i] /= c->room;
-    for (int i = 0; i <= LASTS; i++)
-        at_s[i] = steady_times_step_s(c->times, c->decoding, fmax(c->room * i / LASTS, 1e-3 * c->room));
+    x.owns = steady_chain_prompts(l, 1. / 32, OWNS, x.own_tokens, x.own_part);
+    x.fine = fmin(fmax(8 * c->room / c->prompt_tokens, PER_ROOM), FINEST);
+    for (int i = 0; i < x.owns; i++) x.own_tokens[i] /= c->room;
+    if (c->times->parts > 1 && c->decoding > 0) {
+        find_levels(&x, weight);
+        return;
+    }
+    c->times->others = c->times->parts > 1 ? &c->others : NULL;
+    find_lasts(c, 0, at_s);
     partly = find_phases(c, 1, c->full, c->mean_s, phase);
     for (int from = 0, to; from < c->n; from = to) { /* steps without prompts, with room left, full */
-        const bool idle = from == 0 && !(c->decoding > 0);
+        const double idle_frac = from == 0 && !(c->decoding > 0) ? c->idle_frac : 0;
         double part = 0, step_s = 0;
         for (to = from; to < c->n; to++) {
             const double at = find_phases(c, to, to + 1, c->mean_s, phase);
             part += at;
-            step_s += at * c->step_s[to * n]; /* as found: the longer, the more often */
+            step_s += at * c->step_s[to * c->phases]; /* as found: the longer, the more often */
             if (to == 0 || to == c->full - 1 || (to < c->full && part > partly / KINDS)) break;
         }
         if (to < c->n) to++;
         if (!(part > 0)) continue;
         step_s /= part;
         if (!(part * weight / c->mean_s > 1e-6)) continue;
-        for (int u = 0; u < (idle ? 1 : TIMES); u++) {
-            const double past = (u + .5) / TIMES, w = idle ? 1 : 1. / TIMES;
-            const double count = idle ? 0 : c->rate * step_s * past;
-            struct steady_chain_sum s = {.n = 1, .tokens = {0}, .weight = {1}};
-            if (n == 1) s = steady_chain_come(c, count);
-            clear(&ahead);
-            for (int i = from < c->full ? to - 1 : from; i < to; i++) {
-                const double found =
-                    find_phases(c, from < c->full ? from : i, from < c->full ? to : i + 1, weight * w, phase);
-                if (!(found > LIGHT)) continue;
-                if (n > 1 && idle) s.weight[0] = weight * of_visits(c);
-                if (n > 1 && !idle) s = came_before(c, phase, count);
-                for (int q = 0; q < s.n; q++)
-                    put(&ahead, (fmax(c->tokens[i] - c->room, 0) + s.tokens[q]) / c->room, fine,
-                        (n > 1 ? 1 : found) * s.weight[q]);
-            }
-            add_own(own_tokens, own_part, owns, fine, &ahead, &all);
-            add_first(c, &all, at_s, idle ? 0 : step_s * (1 - past), wait_s, h);
-        }
+        const bool one = from < c->full;
+        if (idle_frac > 0) find_step(&x, from, to, one, step_s, idle_frac * weight, true, at_s);
+        if (idle_frac < 1 && c->square_s2[0] > 0 && from == 0 && idle_frac > 0) /* a step of others */
+            step_s = c->square_s2[0] / (c->step_s[0] * (1 - idle_frac));
+        if (idle_frac < 1) find_step(&x, from, to, one, step_s, (1 - idle_frac) * weight, false, at_s);
     }
+    c->times->others = NULL;
 }

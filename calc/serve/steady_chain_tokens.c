@@ -25,7 +25,8 @@ void steady_chain_squares(struct steady_chain *c)
             const int behind = i >= c->phases;
             const double w = c->phases > 1 || behind ? c->entry[i] / (behind ? some : clear) : 1;
             nv[i] = c->step_s[i] + pv;
-            ns[i] = c->step_s[i] * c->step_s[i] + 2 * c->step_s[i] * pv + ps;
+            ns[i] = (c->times->parts > 1 ? c->square_s2[i / c->phases] : c->step_s[i] * c->step_s[i]) +
+                    2 * c->step_s[i] * pv + ps;
             mean[behind] += w * nv[i];
             square[behind] += w * ns[i];
         }
@@ -83,7 +84,7 @@ void steady_chain_tokens(struct steady_replica *r, struct steady_histogram *h)
         struct steady_chain_part x[2];
         steady_chain_parts(c, steps, x);
         for (int k = 0; k < 2; k++) {
-            const double mean = r->scale * x[k].mean_s / steps, base_s = fmin(c->step_s[0], mean);
+            const double mean = r->scale * x[k].mean_s / steps, base_s = fmin(c->plain_s, mean);
             const double kept = l->drafted.step_cv2 * mean * mean / steps, away = sqrt(3 * (number * smooth + kept));
             const double none = k > 0 ? 0 : steady_chain_clear(c, steps - 1);
             const double from = base_s + r->later_s / steps,

@@ -4,38 +4,60 @@
 #include <stdlib.h>
 
 #include "calc/serve/steady_parts.h"
+#include "calc/serve/steady_stream.h"
 
 enum {
     SEQS_MAX = 1 << 15,   /* requests of a run */
     BATCHES_MAX = 200000, /* of a run */
     STAGES_MAX = 64,      /* times of more are of so many; not a unit */
+    FILLINGS = 6,         /* of a replica, looked at */
+    WARM = 64,            /* requests before, and looked at, at least; and as often as a queue forgets; not a unit */
+    WARM_MORE = 20,
+    SEEN = 1600,
+    SEEN_MORE = 80,
+    FILLINGS_FULL = 2, /* where others always wait: rates alone, which are known sooner */
+    SEEN_FULL = 400,
 };
+
+/* Beyond it runs get no longer. */
+#define LOAD_MOST .95
 
 struct request {
     double arrival_s, first_s, ttft_s;
     int64_t prompt, steps; /* of an answer, behind its first token */
     int64_t left;          /* tokens of its prompt that are in no batch yet */
-    int64_t until;         /* of its batch, the landing with which it ends */
     int64_t made;          /* tokens before it lost its cache */
     double tpot_s;
 };
 
+/* Who is in a batch, and of its landings the one with which that ends. */
+struct member {
+    int64_t request, until;
+};
+
 /* Those that are in one batch after another. */
 struct batch {
-    int32_t *seq; /* [max_seqs] those that decode, and behind them those whose prompts end with it */
+    struct member *seq; /* [max_seqs] those that decode, and behind them those whose prompts end with it */
     int64_t n, ends_n;
     int64_t landed, next; /* how often; when the first ends */
     double end_s;
     bool used;
 };
 
+/* A batch in all stages, and in the last one; below 0: not asked for. */
+struct seconds {
+    double all_s, last_s;
+};
+
 struct flights {
     const struct steady_flights *s;
     struct request *request;
+    double *scratch;              /* [2 * requests] */
+    struct seconds *alone, *full; /* [max_seqs + 1] of n that decode: alone, and with as many prompt tokens as fit */
     int64_t requests, next, came; /* next: to enter */
     int64_t part, part_in;        /* one whose prompt is in part in batches, the last of them; -1 */
     int64_t launched, landed;     /* batches */
-    int32_t *lost;                /* those without their caches, [max_seqs] */
+    int64_t *lost;                /* those without their caches, [max_seqs] */
     int64_t lost_n;
     struct batch batch[STAGES_MAX];
     int64_t order[STAGES_MAX], first, flights_n, stages;
@@ -43,43 +65,29 @@ struct flights {
     int64_t running, decoding_made;
     double held; /* tokens */
     int64_t ended, no_place, no_cache;
+    int64_t waiting_half, waiting_last; /* when half of those whose ends are awaited had come, and all of them */
 };
 
 /* ---- the stream ---- */
-
-/* Sebastiano Vigna's splitmix64, as a number in (0, 1). */
-static double draw(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
-    return ((double)((z ^ (z >> 31)) >> 11) + .5) * 0x1p-53;
-}
-
-/* A gap of mean 1: hyperexponential of two phases of equal parts in the mean, or a constant and an exponential one. */
-static double gap(uint64_t *state, double cv2)
-{
-    const double x = -log(draw(state)), which = draw(state);
-    if (cv2 <= 1) return 1 + sqrt(fmax(cv2, 0)) * (x - 1);
-    const double p = .5 * (1 + sqrt((cv2 - 1) / (cv2 + 1)));
-    return x / (2 * (which < p ? p : 1 - p));
-}
 
 static void make_stream(struct flights *f)
 {
     const struct steady_flights *s = f->s;
     uint64_t times = 20011, lengths = 40009; /* any */
-    double at = 0;
+    double *prompt = f->scratch, *output = f->scratch + f->requests, at = 0;
+    steady_stream_gaps(&times, s->arrival_cv2, prompt, output, f->requests);
+    for (int64_t i = 0; i < f->requests; i++) {
+        at += prompt[i];
+        f->request[i] = (struct request){.arrival_s = isfinite(s->rate_per_s) ? at / s->rate_per_s : 0,
+                                         .ttft_s = (double)NAN,
+                                         .tpot_s = (double)NAN};
+    }
+    steady_stream_strata(&lengths, prompt, f->requests);
+    steady_stream_strata(&lengths, output, f->requests);
     for (int64_t i = 0; i < f->requests; i++) {
         struct request *q = &f->request[i];
-        const double n = (double)s->lengths_n;
-        at += gap(&times, s->arrival_cv2);
-        *q = (struct request){.arrival_s = isfinite(s->rate_per_s) ? at / s->rate_per_s : 0,
-                              .prompt = (int64_t)s->prompt[(size_t)(draw(&lengths) * n)],
-                              .steps = (int64_t)s->output[(size_t)(draw(&lengths) * n)] - 1,
-                              .ttft_s = (double)NAN,
-                              .tpot_s = (double)NAN};
-        q->left = q->prompt;
+        q->left = q->prompt = (int64_t)s->prompt[(size_t)(prompt[i] * (double)s->lengths_n)];
+        q->steps = (int64_t)s->output[(size_t)(output[i] * (double)s->lengths_n)] - 1;
     }
 }
 
@@ -90,13 +98,13 @@ static double used(const struct flights *f) { return f->held + (double)f->runnin
 /* The last that entered of those that would decode leaves. */
 static void lose(struct flights *f, struct batch *b)
 {
-    const int32_t i = b->seq[--b->n];
-    struct request *q = &f->request[i];
-    q->made = q->steps - (q->until - b->landed);
+    const struct member *last = &b->seq[--b->n];
+    struct request *q = &f->request[last->request];
+    q->made = q->steps - (last->until - b->landed);
     q->left = q->prompt + q->made;
     f->held -= (double)q->left;
     f->running--;
-    f->lost[f->lost_n++] = i;
+    f->lost[f->lost_n++] = last->request;
 }
 
 /* So does one whose prompt is in part computed, unless a batch under way has a piece of it: it entered last. */
@@ -107,7 +115,7 @@ static bool lose_part(struct flights *f)
     f->held -= (double)(q->prompt + q->made - q->left);
     q->left = q->prompt + q->made;
     f->running--;
-    f->lost[f->lost_n++] = (int32_t)f->part;
+    f->lost[f->lost_n++] = f->part;
     f->part = -1;
     return true;
 }
@@ -121,7 +129,7 @@ static double board(struct flights *f, struct batch *b, int64_t i, double left)
     f->held += (double)piece;
     f->part = q->left > 0 ? i : -1;
     f->part_in = f->launched + 1;
-    if (q->left == 0) b->seq[b->n + b->ends_n++] = (int32_t)i;
+    if (q->left == 0) b->seq[b->n + b->ends_n++].request = i;
     return (double)piece;
 }
 
@@ -162,15 +170,45 @@ static double fill(struct flights *f, struct batch *b)
     return room - left;
 }
 
-static void fly(struct flights *f, struct batch *b, double n, double tokens)
+static struct seconds price(const struct flights *f, int64_t n, double tokens)
 {
-    const double all_s = f->s->slower * steady_times_step_s(f->s->through, n, tokens);
-    const double last_s = fmin(all_s, f->s->slower * steady_times_step_s(f->s->slowest, n, tokens));
-    const double each_s = (all_s - last_s) / (double)(f->stages - 1);
+    const double slower = f->s->slower, with = (double)n;
+    struct seconds *kept = !(tokens > 0)                                    ? &f->alone[n]
+                           : !(tokens + with < (double)f->s->budget_tokens) ? &f->full[n]
+                                                                            : NULL;
+    if (kept && kept->all_s >= 0) return *kept;
+    struct seconds x = {.all_s = slower * steady_times_step_s(f->s->through, with, tokens)};
+    x.last_s = fmin(x.all_s, slower * steady_times_step_s(f->s->slowest, with, tokens));
+    if (kept) *kept = x;
+    return x;
+}
+
+static void fly(struct flights *f, struct batch *b, const struct seconds *x)
+{
+    const double each_s = (x->all_s - x->last_s) / (double)(f->stages - 1);
     double at_s = f->clock_s;
-    for (int64_t i = 0; i < f->stages; i++)
-        at_s = f->free_s[i] = fmax(at_s, f->free_s[i]) + (i == f->stages - 1 ? last_s : each_s);
-    b->end_s = at_s;
+    for (int64_t i = 0; i < f->stages - 1; i++) {
+        const double free_s = f->free_s[i];
+        at_s = f->free_s[i] = (at_s > free_s ? at_s : free_s) + each_s;
+    }
+    b->end_s = f->free_s[f->stages - 1] = fmax(at_s, f->free_s[f->stages - 1]) + x->last_s;
+}
+
+/* One batch alone decodes until somebody comes, one of its own ends or the cache is full: all its steps but the last at
+ * once. */
+static void repeat(struct flights *f, struct batch *b, double all_s)
+{
+    const double comes_s = f->came < f->requests ? f->request[f->came].arrival_s - f->clock_s : (double)INFINITY;
+    const double room = (f->s->cache_tokens - used(f)) / (double)b->n - 1;
+    const double most = fmin(fmin(ceil(comes_s / all_s), room), (double)(b->next - b->landed));
+    if (!(most > 1)) return;
+    const int64_t more = (int64_t)most - 1;
+    b->landed += more;
+    f->landed += more;
+    f->launched += more;
+    f->held += (double)(more * b->n);
+    f->decoding_made += more * b->n;
+    f->clock_s += (double)more * all_s;
 }
 
 static struct batch *unused(struct flights *f, int64_t *place)
@@ -192,7 +230,10 @@ static void launch(struct flights *f, int64_t landed)
         b->used = b->n + b->ends_n > 0 || tokens > 0;
         if (!b->used && f->flights_n == 0 && f->lost_n + f->came - f->next > 0) continue;
         if (!b->used) return;
-        fly(f, b, (double)b->n, tokens);
+        const struct seconds x = price(f, b->n, tokens);
+        if (f->flights_n == 0 && !(tokens > 0) && f->next == f->came && f->lost_n == 0 && f->part < 0)
+            repeat(f, b, x.all_s);
+        fly(f, b, &x);
         f->order[(f->first + f->flights_n++) % f->stages] = place;
         f->launched++;
     }
@@ -225,30 +266,30 @@ static int64_t land(struct flights *f)
         kept = 0;
         b->next = INT64_MAX;
         for (int64_t i = 0; i < b->n; i++) {
-            struct request *q = &f->request[b->seq[i]];
-            if (q->until > b->landed) {
-                if (q->until < b->next) b->next = q->until;
-                b->seq[kept++] = b->seq[i];
+            const struct member x = b->seq[i];
+            if (x.until > b->landed) {
+                if (x.until < b->next) b->next = x.until;
+                b->seq[kept++] = x;
             } else {
-                end(f, q);
+                end(f, &f->request[x.request]);
             }
         }
     }
     if (kept == 0) b->next = INT64_MAX;
     for (int64_t i = 0; i < b->ends_n; i++) {
-        const int32_t at = b->seq[b->n + i];
-        struct request *q = &f->request[at];
+        struct member x = b->seq[b->n + i];
+        struct request *q = &f->request[x.request];
         if (!(q->first_s > 0)) {
             q->first_s = f->clock_s;
             q->ttft_s = f->clock_s - q->arrival_s;
         }
-        q->until = b->landed + q->steps - q->made;
-        if (q->until <= b->landed) {
+        x.until = b->landed + q->steps - q->made;
+        if (x.until <= b->landed) {
             end(f, q);
             continue;
         }
-        if (q->until < b->next) b->next = q->until;
-        b->seq[kept++] = at;
+        if (x.until < b->next) b->next = x.until;
+        b->seq[kept++] = x;
     }
     b->n = kept;
     b->ends_n = 0;
@@ -257,12 +298,22 @@ static int64_t land(struct flights *f)
 
 /* ---- a run ---- */
 
+/* Whether arrivals outrun the service, as a simulation says it (simulate.h). */
+static bool grows(const struct flights *f, int64_t to)
+{
+    return isfinite(f->s->rate_per_s) && f->waiting_last > to / 20 && 2 * f->waiting_last > 3 * f->waiting_half;
+}
+
 static enum err_code open(struct flights *f, struct err *e)
 {
     const size_t places = (size_t)f->s->max_seqs;
     f->request = malloc((size_t)f->requests * sizeof *f->request);
+    f->scratch = malloc(2 * (size_t)f->requests * sizeof *f->scratch);
     f->lost = malloc(places * sizeof *f->lost);
-    bool ok = f->request && f->lost;
+    f->alone = malloc((places + 1) * sizeof *f->alone);
+    f->full = malloc((places + 1) * sizeof *f->full);
+    bool ok = f->request && f->scratch && f->lost && f->alone && f->full;
+    for (size_t n = 0; ok && n <= places; n++) f->alone[n].all_s = f->full[n].all_s = -1;
     for (int64_t i = 0; i < f->stages; i++) {
         f->batch[i].seq = malloc(places * sizeof *f->batch[i].seq);
         ok = ok && f->batch[i].seq;
@@ -273,17 +324,14 @@ static enum err_code open(struct flights *f, struct err *e)
 static void close(struct flights *f)
 {
     free(f->request);
+    free(f->scratch);
+    free(f->alone);
+    free(f->full);
     free(f->lost);
     for (int64_t i = 0; i < f->stages; i++) free(f->batch[i].seq);
 }
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* Requests from..to in order of their times; the mean. */
+/* Of requests from..to; the mean. */
 static enum err_code collect(struct arena *a, struct flights *f, int64_t from, int64_t to,
                              struct steady_flights_result *o, struct err *e)
 {
@@ -296,8 +344,6 @@ static enum err_code collect(struct arena *a, struct flights *f, int64_t from, i
         if (!isnan(q->ttft_s)) first += o->ttft_s[o->n++] = q->ttft_s;
         if (!isnan(q->tpot_s)) each += o->tpot_s[o->tokens_n++] = q->tpot_s;
     }
-    qsort(o->ttft_s, o->n, sizeof *o->ttft_s, by_value);
-    qsort(o->tpot_s, o->tokens_n, sizeof *o->tpot_s, by_value);
     o->ttft_mean_s = o->n ? first / (double)o->n : (double)NAN;
     o->tpot_mean_s = o->tokens_n ? each / (double)o->tokens_n : (double)NAN;
     return ERR_OK;
@@ -310,16 +356,29 @@ static double holds(const struct steady_flights *s, double steps)
     return fmin((double)s->max_seqs, s->rate_per_s * (steps + (double)s->stages) * full_s);
 }
 
+/* Requests that come: while it fills; to look at, several fillings of it and as many as a queue forgets; and behind
+ * them, so that the last that are looked at are not alone. *from, *to: those that are looked at. */
+static int64_t lengths_of(const struct steady_flights *s, double steps, int64_t *from, int64_t *to)
+{
+    const double held = holds(s, steps), load = fmin(s->load_frac, LOAD_MOST);
+    const double forgets = 1 / ((1 - load) * (1 - load));
+    const double warm = 1.5 * held + WARM + WARM_MORE * forgets;
+    const double seen = isfinite(s->rate_per_s) ? fmax(FILLINGS * held, SEEN + SEEN_MORE * forgets)
+                                                : fmax(FILLINGS_FULL * held, SEEN_FULL);
+    const int64_t n = (int64_t)fmin(warm + seen + held, SEQS_MAX);
+    *from = (int64_t)fmin(warm, (double)n / 3);
+    *to = n - (int64_t)fmin(held, (double)n / 4);
+    return n;
+}
+
 enum err_code steady_flights_run(struct arena *a, const struct steady_flights *s, struct steady_flights_result *out,
                                  struct err *e)
 {
     struct flights f = {.s = s, .part = -1, .stages = s->stages < STAGES_MAX ? s->stages : STAGES_MAX};
     double steps = 0, from_s = 0, made = 0;
     for (size_t i = 0; i < s->lengths_n; i++) steps += (s->output[i] - 1) / (double)s->lengths_n;
-    const double held = holds(s, steps), warm = 1.5 * held + 64, seen = fmax(1.5 * held, 400); /* not a unit */
-    f.requests = (int64_t)fmin(warm + seen + held, SEQS_MAX);
-    const int64_t from = (int64_t)fmin(warm, (double)f.requests / 3),
-                  to = f.requests - (int64_t)fmin(held, (double)f.requests / 4);
+    int64_t from, to;
+    f.requests = lengths_of(s, steps, &from, &to);
     *out = (struct steady_flights_result){.n = 0};
     enum err_code code = open(&f, e);
     if (code == ERR_OK) {
@@ -335,6 +394,8 @@ enum err_code steady_flights_run(struct arena *a, const struct steady_flights *s
                 continue;
             }
             landed = land(&f);
+            if (2 * f.came <= to) f.waiting_half = f.came - f.next;
+            if (f.came <= to) f.waiting_last = f.came - f.next;
             if (began < 0 && f.ended >= from) {
                 began = f.ended;
                 from_s = f.clock_s;
@@ -345,6 +406,7 @@ enum err_code steady_flights_run(struct arena *a, const struct steady_flights *s
                                     : (double)(f.ended - began) / (f.clock_s - from_s);
         out->busy_frac = 1 - f.idle_s / f.clock_s;
         out->cache = f.no_cache > f.no_place;
+        out->growing = grows(&f, to);
         code = collect(a, &f, from, to, out, e);
     }
     close(&f);

@@ -24,15 +24,17 @@ struct steady_flights {
     const double *prompt, *output;          /* [lengths_n] ascending */
     size_t lengths_n;
     double rate_per_s; /* infinite: others always wait */
+    double load_frac;  /* of what saturates, for how long to look; 0: not known */
     double arrival_cv2;
 };
 
 struct steady_flights_result {
     double rate_per_s; /* requests a second by the tokens that are made */
     double ttft_mean_s, tpot_mean_s;
-    double *ttft_s, *tpot_s; /* [n] and [tokens_n] ascending; of requests that came behind the first ones */
+    double *ttft_s, *tpot_s; /* [n] and [tokens_n], of requests that came behind the first ones */
     size_t n, tokens_n;
     double busy_frac; /* of time, some batch is under way */
+    bool growing;     /* arrivals outran the service, which rate_per_s is then: there is no steady state */
     bool cache;       /* requests waited for the cache more often than for a place, or lost theirs */
 };
 

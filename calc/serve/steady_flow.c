@@ -57,13 +57,14 @@ static void moments_of(const struct steady_times *t, double *prompt, double *squ
 
 /* Steps of a batch of so many requests; its seconds. */
 static double look_at_batch(struct steady_times *t, struct steady_flow *f, double prompt, double square, bool fine,
-                            double *none)
+                            struct steady_steps *seen, double *none)
 {
     const double fit_tokens = t->pieces ? f->room_tokens : steady_flow_fit(t) * prompt;
     const struct others o = others_of(f->requests, prompt, square, fine);
     double seconds = 0;
     double all = 0;
     f->steps = f->last_s = f->own_s = *none = 0;
+    *seen = (struct steady_steps){.weight = {0}};
     for (size_t i = 0; i < t->groups; i++) {
         const struct steady_group *g = &t->group[i];
         for (int k = 0; k < o.n; k++) {
@@ -79,12 +80,13 @@ static double look_at_batch(struct steady_times *t, struct steady_flow *f, doubl
             f->own_s += w * prompts * last_s;
             all += w * prompts;
             *none += w * exp(-f->rate_per_s * last_s);
-            if (t->pieces)
-                seconds += w * ((steps - 1) * f->full_s + last_s);
-            else if (g->tokens >= f->room_tokens && steps > 1)
-                seconds += w * (steady_times_step_s(t, f->n, g->tokens) + (steps - 1) * last_s);
-            else
-                seconds += w * steps * last_s;
+            const bool own = !t->pieces && g->tokens >= f->room_tokens && steps > 1;
+            const double before = t->pieces ? f->room_tokens : own ? g->tokens : last, befores = own ? 1 : steps - 1;
+            const double before_s = t->pieces ? f->full_s : own ? steady_times_step_s(t, f->n, before) : last_s;
+            seconds += w * (befores * before_s + (steps - befores) * last_s);
+            if (!(t->parts > 1)) continue;
+            if (befores > 0) steady_steps_add(seen, before, w * befores);
+            steady_steps_add(seen, last, w * (steps - befores));
         }
     }
     f->own_s /= all;
@@ -105,12 +107,16 @@ double steady_flow_fit(const struct steady_times *t)
     return fit;
 }
 
+/* Sequences beside prompts: where these are computed between decode steps, those of the other attention groups. */
+static double beside_of(const struct steady_times *t, double n) { return t->parts > 1 ? n : 0; }
+
 /* Whole prompts that do not fit into the next step: the same, where a step takes `fit` prompts at most. With one it is
  * the wait behind the prompt in progress: of M/G/1, with vacations to decode (Fuhrmann and Cooper). */
 static void find_waiting(struct steady_times *t, struct steady_flow *f, double prompt, double square, double cv2)
 {
     const double fit = steady_flow_fit(t);
-    const double full_s = steady_times_step_s(t, 0, fit * prompt), rho = fmin(f->rate_per_s * full_s / fit, .99);
+    const double full_s = steady_times_step_s(t, beside_of(t, f->n), fit * prompt),
+                 rho = fmin(f->rate_per_s * full_s / fit, .99);
     const double tail = prompt * (square / (prompt * prompt) + cv2 - 1) / (2 * (1 - rho));
     f->full_s = full_s;
     f->left_frac = rho * rho * exp(-(fit - 1) * prompt / tail);
@@ -139,13 +145,18 @@ static void find_leftover(struct steady_times *t, struct steady_flow *f, double 
     f->left_steps = ((p1 > 0 ? p1 * two / (2 * one) : 0) + p2 * tail) / room;
 }
 
+static double step_of(struct steady_times *t, const struct steady_flow *f, double tokens)
+{
+    return steady_times_step_s(t, t->parts > 1 ? f->n : 0, tokens);
+}
+
 /* What one prompt more adds to a step of as many as a step has. */
 static double another_s(struct steady_times *t, const struct steady_flow *f, double prompt)
 {
     const double step = fmax(f->requests / f->steps, 1), tokens = step * prompt;
-    const double more = fmin(tokens + prompt, fmax(f->room_tokens, tokens)), one_s = steady_times_step_s(t, 0, tokens);
+    const double more = fmin(tokens + prompt, fmax(f->room_tokens, tokens)), one_s = step_of(t, f, tokens);
     if (!(more > tokens * 1.01)) return one_s / step;
-    return fmin((steady_times_step_s(t, 0, more) - one_s) / (more - tokens) * prompt, one_s / step);
+    return fmin((step_of(t, f, more) - one_s) / (more - tokens) * prompt, one_s / step);
 }
 
 /* Whole prompts between decode steps: what a busy period has, begun by those that came in one. A step of k prompts
@@ -155,7 +166,7 @@ static double another_s(struct steady_times *t, const struct steady_flow *f, dou
 static double between_of(struct steady_times *t, struct steady_flow *f, double prompt, double spread)
 {
     const double rate = f->rate_per_s, step = fmax(f->requests / f->steps, 1);
-    const double one_s = steady_times_step_s(t, 0, step * prompt), beta_s = another_s(t, f, prompt);
+    const double one_s = step_of(t, f, step * prompt), beta_s = another_s(t, f, prompt);
     const double r = fmin(rate * beta_s, .97), u = rate * fmax(one_s - beta_s * step, 0), g = rate * f->decode_s;
     const double begins = -expm1(-g), rho = fmin(f->busy_frac, .99);
     const double B = 1 / (1 - r), x = g / (1 - rho), A = fmax(x - B * g, 0) / begins;
@@ -207,67 +218,74 @@ static double extra_of(struct steady_times *t, struct steady_flow *f, double bat
     return (first - last) / fmax(1 - rho, .01);
 }
 
-/* Of the steps that compute prompts, so many each, those in which a group of several has none: it decodes. */
-static double other_groups(const struct steady_times *t, double prompts)
+/* What other attention groups have in a step of this one, so much of whose steps compute prompts. */
+static void see_others(struct steady_times *t, const struct steady_steps *seen, double frac, struct steady_flow *f)
 {
-    return t->shared > 1 && !t->beside ? pow(1 - 1 / t->shared, prompts) : 0;
+    struct steady_law law;
+    steady_steps_law(seen, fmin(frac, 1), &law);
+    steady_others_of(&law, t->parts, &f->others);
 }
 
 double steady_flow_replaced_s(struct steady_times *t, double n, double ends, double bunch, double single_frac)
 {
-    double prompt, square, none;
+    enum { ROUNDS = 6 };
+    double prompt, square, none, cycle_s = 0;
+    struct steady_steps seen;
     moments_of(t, &prompt, &square);
-    double some = -expm1(-ends / bunch);
+    const double some = -expm1(-ends / bunch);
     struct steady_flow f = {.n = n, .requests = ends / some, .room_tokens = t->budget_tokens};
-    f.full_s = steady_times_step_s(t, n, f.room_tokens);
-    double tokens = 1; /* between two steps that no group has prompts in */
-    for (int k = 0; k < 3 && t->shared > 1 && !t->beside; k++) {
-        (void)look_at_batch(t, &f, prompt, square, true, &none);
-        tokens = 1 + some * f.steps * other_groups(t, f.requests / f.steps);
-        some = -expm1(-ends * tokens / bunch);
-        f.requests = ends * tokens / some;
+    steady_others_none(&f.others);
+    for (int k = 0; k < (t->parts > 1 ? ROUNDS : 1); k++) {
+        if (t->parts > 1) t->others = &f.others;
+        f.full_s = steady_times_step_s(t, n, f.room_tokens);
+        cycle_s = steady_times_step_s(t, n, 0) + some * look_at_batch(t, &f, prompt, square, true, &seen, &none);
+        /* answers of one token are done with their prompts: others follow on them before the next decode step */
+        for (double more = ends * single_frac; more > 1e-3 && !t->beside; more *= single_frac)
+            cycle_s += -expm1(-more) * step_of(t, &f, more / -expm1(-more) * prompt);
+        if (t->parts > 1) see_others(t, &seen, some * f.steps / (1 + some * f.steps), &f);
     }
-    ends *= tokens;
-    double seconds = steady_times_step_s(t, n, 0) + some * look_at_batch(t, &f, prompt, square, true, &none);
-    /* answers of one token are done with their prompts: others follow on them before the next decode step */
-    for (double more = ends * single_frac; more > 1e-3 && !t->beside; more *= single_frac)
-        seconds += -expm1(-more) * steady_times_step_s(t, 0, more / -expm1(-more) * prompt);
-    return seconds / tokens;
+    t->others = NULL;
+    return cycle_s;
 }
 
 void steady_flow_solve(struct steady_times *t, double rate_per_s, double cv2, double n, struct steady_flow *f)
 {
     enum { ROUNDS = 40 };
     double prompt, square, none = 1;
+    struct steady_steps seen;
     moments_of(t, &prompt, &square);
     *f = (struct steady_flow){.rate_per_s = rate_per_s, .n = n, .requests = 1, .stable = true};
     f->room_tokens = fmax(t->beside ? t->budget_tokens - t->rows * n : t->budget_tokens, 1);
-    f->decode_s = steady_times_step_s(t, n, 0);
-    f->full_s = steady_times_step_s(t, n, f->room_tokens);
-    find_leftover(t, f, prompt, square, cv2);
-    const double starts = n > 0 ? -expm1(-rate_per_s * f->decode_s) / f->decode_s : rate_per_s;
-    double batch_s = 0;
+    steady_others_none(&f->others);
+    t->others = t->parts > 1 ? &f->others : NULL;
+    double batch_s = 0, decode_s = 0;
     for (int k = 0; k < ROUNDS; k++) {
-        batch_s = look_at_batch(t, f, prompt, square, false, &none);
+        if (k == 0 || t->parts > 1) {
+            f->decode_s = steady_times_step_s(t, n, 0);
+            f->full_s = steady_times_step_s(t, n, f->room_tokens);
+        }
+        const double starts = n > 0 ? -expm1(-rate_per_s * f->decode_s) / f->decode_s : rate_per_s;
+        batch_s = look_at_batch(t, f, prompt, square, false, &seen, &none);
         f->batches_per_s = starts / (none + starts * batch_s);
+        f->busy_frac = fmin(f->batches_per_s * batch_s, 1);
         const double requests = fmax(rate_per_s / f->batches_per_s, 1), before = f->requests;
         f->requests = k < 6 ? requests : before + .5 * (requests - before);
-        if (fabs(f->requests - before) < 3e-3 * before) break;
+        const bool settled = !(t->parts > 1) || fabs(f->decode_s - decode_s) <= 3e-3 * decode_s;
+        if (settled && fabs(f->requests - before) < 3e-3 * before) break;
+        decode_s = f->decode_s;
         if (k + 1 == ROUNDS || f->requests > 1e6) f->stable = false; /* not a unit */
+        if (!(t->parts > 1)) continue;
+        const double mixed = f->batches_per_s * f->steps, plain = n > 0 ? (1 - f->busy_frac) / f->decode_s : 0;
+        see_others(t, &seen, n > 0 ? mixed / (mixed + plain) : f->busy_frac, f);
     }
-    f->busy_frac = fmin(f->batches_per_s * batch_s, 1);
+    find_leftover(t, f, prompt, square, cv2);
     f->token_s = (double)INFINITY;
-    if (!(n > 0)) {
-        f->extra_s = extra_of(t, f, batch_s, prompt, square / (prompt * prompt));
-        return;
+    if (n > 0) {
+        const double decode_steps = (1 - f->busy_frac) / f->decode_s;
+        f->token_s = 1 / (decode_steps + (t->beside ? f->batches_per_s * f->steps : 0));
+        f->varies_s2 = t->parts > 1 ? steady_times_square_s2(t, n, 0) - f->decode_s * f->decode_s : 0;
+        if (!isfinite(f->token_s)) f->stable = false;
     }
-    const double decode_steps = (1 - f->busy_frac) / f->decode_s;
-    const double mixed = t->beside ? 1 : other_groups(t, f->requests / fmax(f->steps, 1));
-    f->token_s = 1 / (decode_steps + mixed * f->batches_per_s * f->steps);
-    if (!isfinite(f->token_s)) f->stable = false;
-    if (f->stable) f->extra_s = extra_of(t, f, batch_s, prompt, square / (prompt * prompt));
-    if (f->stable && !t->beside && t->shared > 1) { /* prompts of other groups are waited for, but a token each */
-        f->extra_s *= 1 - mixed;
-        f->between_s2 *= 1 - mixed;
-    }
+    if (f->stable || !(n > 0)) f->extra_s = extra_of(t, f, batch_s, prompt, square / (prompt * prompt));
+    t->others = NULL;
 }

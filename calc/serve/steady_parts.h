@@ -38,10 +38,45 @@ struct steady_group {
     double tokens, weight, cached;
 };
 
+/* ---- attention groups ---- */
+
+/* Prompt tokens that a group has in a step: by the parts of steps, fewest first, the first of them none. */
+enum { STEADY_LAWS = 64 }; /* not a unit */
+struct steady_law {
+    int n;
+    double tokens[STEADY_LAWS], part[STEADY_LAWS];
+};
+
+/* What the other groups of a copy have in a step, as one of them finds it, by the parts of steps: the prompt tokens of
+ * the one that has most, and of all. */
+enum { STEADY_OTHERS = 10 }; /* not a unit */
+struct steady_others {
+    int n;
+    double most[STEADY_OTHERS], sum[STEADY_OTHERS], part[STEADY_OTHERS];
+};
+
+/* steady_others_of -- of `groups` with queues of their own that are alike: the most of groups - 1 has F(x)^(groups - 1)
+ * below it. MODEL.md "Steady state", Attention groups. steady_others_none -- they have no prompts. */
+void steady_others_of(const struct steady_law *law, double groups, struct steady_others *out);
+void steady_others_none(struct steady_others *out);
+
+/* steady_largest_of -- of `number` independent normal variates the mean of the largest; 0 of one. */
+double steady_largest_of(double number);
+
+/* Steps with prompts by halves of octaves of their tokens. steady_steps_law -- so much of all steps. */
+struct steady_steps {
+    double weight[STEADY_LAWS - 1], tokens[STEADY_LAWS - 1]; /* the sum */
+};
+void steady_steps_add(struct steady_steps *x, double tokens, double weight);
+void steady_steps_law(const struct steady_steps *x, double frac, struct steady_law *out);
+
+enum { STEADY_SHARES = 3 }; /* of what others have to what the largest has: the first nothing, the last as much */
+
 struct steady_chain;
 
 /* Step times on a grid of sequences that decode and prompt tokens beside them, each with the mean sums of the lengths;
- * filled as they are asked for. */
+ * filled as they are asked for. Of groups with queues of their own budget, sequences and prompt tokens are those of one
+ * of them (1/parts of a sequence: one of the copy), beside as many that decode in each of the others. */
 struct steady_times {
     const struct mix_plan *plan;
     struct calibrated *calibrated;
@@ -55,15 +90,19 @@ struct steady_times {
     size_t groups;
     const struct simulate_draft *draft; /* of NULL: none */
     double rows;                        /* tokens of a sequence in a step; 1 without a draft */
-    double shared;                      /* by attention groups that step together; 1 */
+    double shared;                      /* spread over groups that step together, with one queue; 1 */
+    double parts;                       /* groups with queues of their own that step together; 1 */
+    const struct steady_others *others; /* what the others have; NULL: as much as the group itself, all alike */
     double long_tokens;                 /* a prompt as one of its tokens has it: the square over the mean */
     bool slowest;                       /* stage alone */
     double *stage_s;                    /* [mix_stages] */
     double piece_tokens;                /* of a prompt in a step (steady_times_piece) */
     double context_tokens;              /* of a sequence that decodes, on average over its steps */
+    double context_square;              /* E of its square; where there are several groups */
     struct mix decode, prompt, scratch; /* a sequence's sums; a prompt token's */
     double *decode_s;                   /* [STEADY_N_KNOTS] */
-    double (*prompt_s)[STEADY_X_KNOTS]; /* [STEADY_N_KNOTS], beyond the former */
+    double (*prompt_s[STEADY_SHARES])[STEADY_X_KNOTS]; /* [STEADY_N_KNOTS], beyond the former; the last alone where
+                                                          there are no groups */
     double n_knot[STEADY_N_KNOTS], x_knot[STEADY_X_KNOTS];
     struct arena *arena;
     struct steady_chain *chain; /* [2]: when somebody decodes, and when nobody does */
@@ -86,8 +125,26 @@ static inline double steady_answer_tokens(const struct steady_lengths *l)
 }
 
 /* steady_times_step_s -- of n sequences that decode (0, or 1 and more) and x prompt tokens, from the grid. Linear
- * between its points. */
+ * between its points. Of several groups the mean over what the others have; steady_times_square_s2 -- of its square;
+ * steady_times_decode_s -- where no group has a prompt. */
 double steady_times_step_s(struct steady_times *t, double n, double x);
+double steady_times_square_s2(struct steady_times *t, double n, double x);
+double steady_times_decode_s(struct steady_times *t, double n);
+
+/* steady_times_shares_s -- of several groups, x in the largest: where the others have each share of as much.
+ * steady_times_share_s -- between them. */
+void steady_times_shares_s(struct steady_times *t, double n, double x, double out[STEADY_SHARES]);
+double steady_times_share_s(const double at_s[STEADY_SHARES], double share);
+
+/* steady_parts_of -- attention groups of a setup that have queues of their own, as the simulator's have
+ * (simulate_parted); 1. */
+static inline int64_t steady_parts_of(const struct steady_setup *s)
+{
+    return s->groups > 1 && s->policy != SIMULATE_STATIC && !s->decode ? s->groups : 1;
+}
+
+/* steady_deeper -- tokens in front of a piece of x tokens in the group of `number` that has most, above the mean. */
+double steady_deeper(const struct steady_times *t, double x, double number);
 
 /* steady_group_at -- the prompt at a place in (0, 1) of a group: they lie between those of its neighbours. */
 double steady_group_at(const struct steady_times *t, size_t i, double place);
@@ -116,6 +173,9 @@ struct steady_flow {
     double seen_s;                /* a step as who arrives finds it: the mean of squares over the mean */
     double last_cv2;              /* of a batch's last steps: variance over square of the mean */
     bool stable;                  /* prompts are computed as fast as they come */
+    struct steady_others others;  /* of several attention groups */
+    double varies_s2;             /* decode_s then: its variance */
+    bool chained;                 /* by steady_chain_between */
 };
 
 void steady_flow_solve(struct steady_times *t, double rate_per_s, double arrival_cv2, double n,

@@ -1,6 +1,7 @@
 /* steady_pieces -- clients who ask again at once where prompts are computed in pieces beside those that decode; of
  * steady_parts.h. */
 #include <math.h>
+#include <string.h>
 
 #include "calc/serve/steady_parts.h"
 
@@ -135,6 +136,7 @@ struct overs {
     double n, m;
     struct over at[OVERS];
     double to[OVERS][OVERS];
+    struct steady_others others; /* of several attention groups; n 0: all alike */
 };
 
 /* None, or a sum of those of a binomial number, with its mean and variance. */
@@ -177,6 +179,7 @@ static void look_at(struct steady_replica *r, struct overs *o, int i)
     struct over *x = &o->at[i];
     const double spread = l->prompt_square / (l->prompt_tokens * l->prompt_tokens), chance = 1 / (o->m + 1);
     double none;
+    x->step_s = x->decode_s = 0;
     x->left = i > 0 ? fmin(fmax(x->tokens / l->prompt_tokens + 1 - spread / 2, 1), o->n) : 0;
     x->comes = (o->n - x->left) * chance;
     const struct sum s = come_of(l, o->n - x->left, chance, &none);
@@ -226,6 +229,49 @@ static double fluid_of(const struct steady_replica *r, double n, double m, doubl
     return (n - full * (1 + 1 / m) - begun) * l->prompt_tokens;
 }
 
+/* What other attention groups have in a step. */
+static void see_others(struct steady_replica *r, struct overs *o)
+{
+    struct steady_steps seen = {.weight = {0}};
+    struct steady_law law;
+    double some = 0, none;
+    for (int i = 0; i < OVERS; i++) {
+        const struct over *x = &o->at[i];
+        const struct sum s = come_of(r->s->lengths, o->n - x->left, 1 / (o->m + 1), &none);
+        for (int k = -1; k < s.n; k++) {
+            const double now = fmin(x->tokens + (k < 0 ? 0 : s.tokens[k]), x->room);
+            const double part = x->part * (k < 0 ? none : s.weight[k]);
+            if (!(now > 0)) continue;
+            steady_steps_add(&seen, now, part);
+            some += part;
+        }
+    }
+    steady_steps_law(&seen, fmin(some, 1), &law);
+    steady_others_of(&law, r->times->parts, &o->others);
+}
+
+/* Attention groups step together: what the others have is what this one has, from nothing to where both are the same.
+ */
+static void settle(struct steady_replica *r, struct overs *o)
+{
+    enum { ROUNDS = 8 };
+    struct steady_times *t = r->times;
+    double step_s = 0;
+    steady_others_none(&o->others);
+    for (int k = 0; k < (t->parts > 1 ? ROUNDS : 1); k++) {
+        const double before_s = step_s;
+        if (k > 0) see_others(r, o);
+        t->others = t->parts > 1 ? &o->others : NULL;
+        memset(o->to, 0, sizeof o->to);
+        for (int i = 0; i < OVERS; i++) look_at(r, o, i);
+        find_parts(o);
+        step_s = 0;
+        for (int i = 0; i < OVERS; i++) step_s += o->at[i].part * o->at[i].step_s;
+        if (fabs(step_s - before_s) < 3e-3 * step_s) break;
+    }
+    t->others = NULL;
+}
+
 static void find_overs(struct steady_replica *r, double n, double again, struct overs *o)
 {
     enum { FAR = 6 }; /* standard deviations */
@@ -253,8 +299,7 @@ static void find_overs(struct steady_replica *r, double n, double again, struct 
             high = q;
     }
     for (int i = 1; i < OVERS; i++) o->at[i].tokens = o->at[i - 1].tokens + step * pow(high, i - 1);
-    for (int i = 0; i < OVERS; i++) look_at(r, o, i);
-    find_parts(o);
+    settle(r, o);
 }
 
 double steady_pieces_rate(struct steady_replica *r, double n, double again, double *in_prefill)
@@ -348,10 +393,12 @@ void steady_pieces_solve(struct steady_replica *r, double clients, double n, str
         decoding_s += o.at[i].part * o.at[i].decode_s;
     }
     r->rate_per_s = comes / (1 + again) / seconds;
+    r->times->others = o.others.n > 0 && r->times->parts > 1 ? &o.others : NULL;
     see_overs(&p, r, &o);
+    r->times->others = NULL;
     /* Little: first tokens and the others take n/R in all; what the two sums miss is of the longer one, as it has most
      * of the error */
-    const double decode_s = steady_times_step_s(r->times, n, 0), all_s = n / r->rate_per_s;
+    const double decode_s = steady_times_decode_s(r->times, n), all_s = n / r->rate_per_s;
     const double first_s = p.sum_s / p.total, later_s = m * decoding_s / decoding;
     const double miss_s = all_s - first_s - later_s, squares = first_s * first_s + later_s * later_s;
     r->token_s = fmax((later_s + miss_s * later_s * later_s / squares) / m, decode_s * (decoding < .9 * n ? 0 : 1));

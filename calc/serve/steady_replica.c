@@ -14,7 +14,8 @@ double steady_token_s(const struct steady_replica *r, const struct steady_flow *
 }
 
 /* Of a decode step's time, what part a token of a request takes: the others are prompts'. At the grid's numbers of
- * sequences that are powers of two, found once each. */
+ * sequences that are powers of two, found once each. Here sequences are those of all attention groups of a copy;
+ * elsewhere all is one group's. */
 struct tokens {
     struct steady_replica *r;
     double rate_per_s;
@@ -29,7 +30,8 @@ static void look_at_chain(struct tokens *k, int i)
     struct steady_replica *r = k->r;
     struct steady_times *t = r->times;
     const struct steady_lengths *l = r->s->lengths;
-    const double n = exp2(i), rate = k->rate_per_s * r->prompts_frac, room = fmax(t->budget_tokens - t->rows * n, 1);
+    const double n = exp2(i) / t->parts, rate = k->rate_per_s * r->prompts_frac;
+    const double room = fmax(t->budget_tokens - t->rows * n, 1);
     if (i % 2) {
         if (isnan(k->part[i - 1])) look_at_chain(k, i - 1);
         if (isnan(k->part[i + 1])) look_at_chain(k, i + 1);
@@ -38,15 +40,15 @@ static void look_at_chain(struct tokens *k, int i)
         if (fabs(k->part[i + 1] - k->part[i - 1]) < .1 * k->part[i]) return;
     }
     const double full_s = steady_times_step_s(t, n, room);
-    k->part[i] = steady_times_step_s(t, n, 0) / full_s; /* full steps, where prompts come faster than those take them */
+    k->part[i] = steady_times_decode_s(t, n) / full_s; /* full steps, where prompts come faster than those take them */
     k->mates[i] = 0;
     if (rate * full_s * l->prompt_tokens > .99 * room) return;
     steady_chain_open(r, rate, n, n, true, r->chain);
-    k->part[i] = r->chain->step_s[0] * l->steps / steady_chain_answer_s(r->chain, l);
+    k->part[i] = r->chain->plain_s * l->steps / steady_chain_answer_s(r->chain, l);
     k->mates[i] = steady_chain_mates(r->chain, l->steps);
 }
 
-/* Whether nobody decodes while prompts are computed: of several attention groups the others do. */
+/* Whether nobody decodes while prompts are computed. */
 static bool between(const struct steady_replica *r) { return !r->times->beside && !(r->times->shared > 1); }
 
 static double part_at(struct tokens *k, int i)
@@ -56,11 +58,13 @@ static double part_at(struct tokens *k, int i)
         look_at_chain(k, i);
     } else {
         struct steady_flow f;
-        steady_flow_solve(k->r->times, k->rate_per_s * k->r->prompts_frac, k->r->arrival_cv2, exp2(i), &f);
+        const double n = exp2(i) / k->r->times->parts;
+        steady_flow_solve(k->r->times, k->rate_per_s * k->r->prompts_frac, k->r->arrival_cv2, n, &f);
         if (between(k->r) && k->r->prompts_frac > 0 && f.stable)
-            steady_chain_between(k->r, k->rate_per_s * k->r->prompts_frac, exp2(i), &f);
+            steady_chain_between(k->r, k->rate_per_s * k->r->prompts_frac, n, &f);
         /* while prompts are between decode steps nobody goes on, so that what is paid once is no part of a step */
-        k->part[i] = f.decode_s / (k->r->times->beside ? steady_token_s(k->r, &f) : fmax(f.token_s, f.decode_s));
+        k->part[i] = steady_times_decode_s(k->r->times, n) /
+                     (k->r->times->beside ? steady_token_s(k->r, &f) : fmax(f.token_s, f.decode_s));
         k->mates[i] = f.mates;
     }
     return k->part[i];
@@ -81,7 +85,7 @@ static double token_at(struct tokens *k, double n)
     int e;
     const double at = fmax(n, 1), part = 2 * frexp(at, &e) - 1, low = part_at(k, e - 1);
     const double progress = part > 0 ? low + part * (part_at(k, e) - low) : low;
-    return progress > 0 ? steady_times_step_s(k->r->times, at, 0) / progress : (double)INFINITY;
+    return progress > 0 ? steady_times_decode_s(k->r->times, at / k->r->times->parts) / progress : (double)INFINITY;
 }
 
 /* By how much a token's time grows with each one more, over so many to either side: between points of the grid it is a
@@ -98,9 +102,10 @@ static double slope_of(struct tokens *k, double n, double away)
 static double come_at(struct tokens *k, double n)
 {
     const struct steady_lengths *l = k->r->s->lengths;
-    const double come = k->rate_per_s * l->steps * token_at(k, n);
-    if (!k->r->times->beside || !(k->r->prompts_frac > 0)) return come;
-    return fmin(come, l->steps * fmax(k->r->times->budget_tokens - k->r->times->rows * n, 0) / l->prompt_tokens);
+    const struct steady_times *t = k->r->times;
+    const double come = t->parts * k->rate_per_s * l->steps * token_at(k, n);
+    if (!t->beside || !(k->r->prompts_frac > 0)) return come;
+    return fmin(come, l->steps * fmax(t->parts * t->budget_tokens - t->rows * n, 0) / l->prompt_tokens);
 }
 
 static void start(struct tokens *k, struct steady_replica *r, double rate_per_s)
@@ -168,13 +173,13 @@ static double near_mean(struct tokens *k, double most)
     if (k->r->chain && high > 16) { /* a fluid's number, so that few numbers are looked at */
         struct steady_times *t = k->r->times;
         const struct steady_lengths *l = k->r->s->lengths;
-        double n = 1;
+        double n = 1 / t->parts;
         for (int i = 0; i < 4; i++) {
             const double room = fmax(t->budget_tokens - t->rows * n, 1), decode_s = steady_times_step_s(t, n, 0);
             const double adds = k->rate_per_s * l->prompt_tokens / room * (steady_times_step_s(t, n, room) - decode_s);
-            n = adds < .95 ? fmin(k->rate_per_s * l->steps * decode_s / (1 - adds), high) : high;
+            n = fmin(adds < .95 ? k->rate_per_s * l->steps * decode_s / (1 - adds) : (double)INFINITY, high / t->parts);
         }
-        const double most_likely = floor(2 * n + 8);
+        const double most_likely = floor(2 * n * t->parts + 8);
         if (most_likely < high && come_at(k, most_likely) <= most_likely) high = most_likely;
     }
     while (low + 1 < high) {
@@ -189,9 +194,10 @@ static double near_mean(struct tokens *k, double most)
 
 static void see_flows(struct steady_replica *r, double n)
 {
-    steady_flow_solve(r->times, r->rate_per_s * r->others_frac * r->prompts_frac, r->arrival_cv2, fmax(n, 1), &r->flow);
+    const double least = fmax(n, 1 / r->times->parts);
+    steady_flow_solve(r->times, r->rate_per_s * r->others_frac * r->prompts_frac, r->arrival_cv2, least, &r->flow);
     if (between(r) && r->prompts_frac > 0 && !r->at_ends && r->flow.stable)
-        steady_chain_between(r, r->rate_per_s * r->others_frac * r->prompts_frac, fmax(n, 1), &r->flow);
+        steady_chain_between(r, r->rate_per_s * r->others_frac * r->prompts_frac, least, &r->flow);
     steady_flow_solve(r->times, r->rate_per_s * r->others_frac * r->prompts_frac, r->arrival_cv2, 0, &r->alone);
 }
 
@@ -282,7 +288,7 @@ static void see_numbers(struct tokens *k, struct steady_replica *r)
     double mean_s = 0;
     for (int i = 0; i < STEADY_NUMBERS; i++) {
         const double others = n * pow(fmax(1 - v + sqrt(v) * NORMAL[i], 0), 3);
-        r->number_s[i] = token_at(k, 1 + fmin(others, r->most - 1));
+        r->number_s[i] = token_at(k, 1 + fmin(others, r->most * r->times->parts - 1));
         mean_s += STEADY_NUMBER_PART[i] * r->number_s[i];
     }
     for (int i = 0; i < STEADY_NUMBERS; i++) r->number_s[i] -= mean_s;
@@ -291,7 +297,7 @@ static void see_numbers(struct tokens *k, struct steady_replica *r)
 void steady_open_solve(struct steady_replica *r)
 {
     const struct steady_lengths *l = r->s->lengths;
-    const double a = r->rate_per_s * l->steps;
+    const double parts = r->times->parts, a = parts * r->rate_per_s * l->steps;
     struct tokens k;
     struct counts c = {.total = 1, .none = 1};
     start(&k, r, r->rate_per_s);
@@ -300,40 +306,44 @@ void steady_open_solve(struct steady_replica *r)
     r->chain = r->times->beside && bunched ? r->times->chain : NULL;
     const double kept = bunched ? kept_together(l) : 0;
     if (a > 0) {
-        const double near = near_mean(&k, r->most);
-        walk(&k, near, spread_of(r->s) + (bunched ? kept * mates_at(&k, near) : 0), r->most, &c);
+        const double near = near_mean(&k, r->most * parts);
+        walk(&k, near, spread_of(r->s) + (bunched ? kept * mates_at(&k, near) : 0), r->most * parts, &c);
     }
     r->decoding = c.sum / c.total;
     r->square = c.square / c.total;
     r->idle_frac = c.none / c.total;
     if (bunched && !r->times->beside) /* nobody comes in as many steps as the longer of two answers has */
-        r->idle_frac = exp(-a * (2 - kept) * steady_times_step_s(r->times, fmax(r->decoding, 1), 0));
+        r->idle_frac = exp(-a * (2 - kept) * steady_times_decode_s(r->times, fmax(r->decoding, 1) / parts));
     r->token_s = a > 0 ? r->decoding / a : (double)NAN;
-    const double in_steps = r->decoding;
-    r->slope_s = a > 0 ? slope_of(&k, r->decoding + 1, sqrt(fmax(r->square - r->decoding * r->decoding, 0))) : 0;
+    r->slope_s =
+        a > 0 ? parts * slope_of(&k, r->decoding + 1, sqrt(fmax(r->square - r->decoding * r->decoding, 0))) : 0;
     if (a > 0 && !r->chain) see_numbers(&k, r);
+    r->decoding /= parts;
+    r->square /= parts * parts;
+    const double in_steps = r->decoding;
     const double cv2 = l->steps > 0 ? l->steps_square / (l->steps * l->steps) - 1 : 0;
     r->wait_frac = c.full / c.total;
-    r->wait_s = c.wait / c.total / r->rate_per_s * (r->arrival_cv2 + cv2) / 2;
+    r->wait_s = c.wait / c.total / (parts * r->rate_per_s) * (r->arrival_cv2 + cv2) / 2;
     see_flows(r, r->decoding / (1 - fmin(r->idle_frac, .999)));
     if (bunched && !r->times->beside && r->flow.stable) {
         see_fewer(r);
         r->token_s =
             fmax(r->token_s + (r->flow.extra_s * (1 - l->single_frac) - r->fewer_s) / l->steps, r->flow.decode_s);
-        r->decoding = a * r->token_s;
+        r->decoding = a / parts * r->token_s;
         r->square *= r->decoding / in_steps;
     }
     if (r->chain) {
-        const double rate = r->rate_per_s * r->prompts_frac, n = fmax(r->decoding / (1 - fmin(r->idle_frac, .999)), 1);
+        const double rate = r->rate_per_s * r->prompts_frac;
+        const double n = fmax(parts * r->decoding / (1 - fmin(r->idle_frac, .999)), 1);
         r->alone_chain = r->chain + 1;
-        steady_chain_open(r, rate, n, n, false, r->chain);
+        steady_chain_open(r, rate, n / parts, n / parts, false, r->chain);
         r->scale = r->token_s * l->steps / steady_chain_answer_s(r->chain, l);
-        const double still = 1 + (n - 1) * r->chain->still_frac; /* itself, and others */
-        if (steady_times_step_s(r->times, still, 0) < .99 * r->chain->step_s[0]) {
-            steady_chain_open(r, rate, n, still, false, r->chain);
+        const double still = (1 + (n - 1) * r->chain->still_frac) / parts; /* itself, and others */
+        if (steady_times_decode_s(r->times, still) < .99 * r->chain->plain_s) {
+            steady_chain_open(r, rate, n / parts, still, false, r->chain);
             r->token_s = r->scale * steady_chain_answer_s(r->chain, l) / l->steps;
             const double before = r->decoding;
-            r->decoding = a * r->token_s;
+            r->decoding = a / parts * r->token_s;
             r->square *= r->decoding / before;
         }
         steady_chain_squares(r->chain);

@@ -39,9 +39,11 @@ static void add_decode(struct steady_times *t, const struct steady_lengths *l)
         const struct steady_node *x = &l->node[i];
         const double own = x->output_tokens - 1, prompt = x->prompt_tokens + x->cached_tokens;
         const double stride = x->stride > 0 ? x->stride : 1;
-        for (int k = 0; k < PLACES && own > 0; k++)
-            mix_decode(&t->decode, x->weight * own / steps / PLACES,
-                       prompt + t->rows - .5 + own * stride * (k + .5) / PLACES);
+        for (int k = 0; k < PLACES && own > 0; k++) {
+            const double context = prompt + t->rows - .5 + own * stride * (k + .5) / PLACES;
+            mix_decode(&t->decode, x->weight * own / steps / PLACES, context);
+            t->context_square += x->weight * own / steps / PLACES * context * context;
+        }
         t->context_tokens += x->weight * own / steps * (prompt + t->rows - .5 + own * stride / 2);
     }
     /* answers within a node differ, so that those in a step at a time are longer than their mean */
@@ -93,11 +95,13 @@ static enum err_code open_tables(struct arena *a, const struct steady_times *lik
     const double longest = t->groups > 0 ? t->group[t->groups - 1].tokens : 0;
     const bool whole = like && same_pieces(like, t, longest);
     t->decode_s = like ? like->decode_s : arena_array(a, STEADY_N_KNOTS, sizeof *t->decode_s);
-    t->prompt_s = whole ? like->prompt_s : arena_array(a, STEADY_N_KNOTS, sizeof *t->prompt_s);
-    if (!t->decode_s || !t->prompt_s) return err_nomem(e);
-    for (size_t i = 0; i < STEADY_N_KNOTS; i++) {
-        if (!like) t->decode_s[i] = (double)NAN;
-        for (size_t k = 0; k < STEADY_X_KNOTS && !whole; k++) t->prompt_s[i][k] = (double)NAN;
+    if (!t->decode_s) return err_nomem(e);
+    for (size_t i = 0; i < STEADY_N_KNOTS && !like; i++) t->decode_s[i] = (double)NAN;
+    for (size_t q = t->parts > 1 ? 0 : STEADY_SHARES - 1; q < STEADY_SHARES; q++) {
+        t->prompt_s[q] = whole ? like->prompt_s[q] : arena_array(a, STEADY_N_KNOTS, sizeof *t->prompt_s[q]);
+        if (!t->prompt_s[q]) return err_nomem(e);
+        for (size_t i = 0; i < STEADY_N_KNOTS && !whole; i++)
+            for (size_t k = 0; k < STEADY_X_KNOTS; k++) t->prompt_s[q][i][k] = (double)NAN;
     }
     return ERR_OK;
 }
@@ -113,7 +117,8 @@ enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, s
     t->overlapped = s->overlapped;
     t->overhead_s = s->overhead_s;
     t->rows = 1;
-    t->shared = s->groups > 1 ? (double)s->groups : 1;
+    t->parts = (double)steady_parts_of(s);
+    t->shared = s->groups > 1 && !(t->parts > 1) ? (double)s->groups : 1;
     t->long_tokens = s->lengths->prompt_square / s->lengths->prompt_tokens;
     t->slowest = s->slowest;
     if (!(t->stage_s = arena_array(a, (size_t)mix_stages(s->plan), sizeof *t->stage_s))) return err_nomem(e);
@@ -125,7 +130,7 @@ enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, s
         t->rows = (double)speculate_judged(d->of, d->gamma);
     }
     t->pieces = t->beside = s->policy == SIMULATE_CHUNKED;
-    t->budget_tokens = (double)s->budget_tokens;
+    t->budget_tokens = (double)(s->budget_tokens / steady_parts_of(s));
     t->piece_tokens = steady_times_piece(s);
     TRY(mix_open(a, s->plan, &t->decode, e));
     TRY(mix_open(a, s->plan, &t->prompt, e));
@@ -139,6 +144,7 @@ enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, s
         add_prompt(&t->prompt, t->group[i].weight / tokens, t->group[i].tokens, t->group[i].cached, t->piece_tokens);
     TRY(open_tables(a, s->times, t, e));
     if (!(t->chain = arena_array(a, 2, sizeof *t->chain))) return err_nomem(e);
+    memset(t->chain, 0, 2 * sizeof *t->chain);
     t->arena = a;
     TRY(steady_chain_room(t, 1, e));
     *out = t;
@@ -177,13 +183,31 @@ static double busiest_prompts(double n, double groups)
 }
 
 /* Prompts are of one group each, whatever their pieces. */
-static void share(struct steady_times *t, double n, double x)
+static void spread(struct steady_times *t, double n, double x)
 {
     const double all = mix_tokens(&t->scratch), prompts = x / t->long_tokens;
-    if (!(t->shared > 1)) return;
     if (n > 0) mix_scale(&t->scratch, MIXED_DECODE, busiest_of(n, t->shared) / n);
     if (x > 0) mix_scale(&t->scratch, MIXED_PREFILL, busiest_prompts(prompts, t->shared) / prompts);
     mix_others(&t->scratch, all - mix_tokens(&t->scratch));
+}
+
+/* Of n that decode in all groups, and x prompt tokens of the largest beside `share` of as many in each of the others.
+ */
+static void part(struct steady_times *t, double n, double x, double share)
+{
+    const double rows = n > 0 ? mix_tokens(&t->scratch) - x : 0, own = n > 0 ? busiest_of(n, t->parts) / n : 0;
+    if (n > 0) {
+        mix_scale(&t->scratch, MIXED_DECODE, own);
+        const double away = sqrt(fmax(t->context_square - t->context_tokens * t->context_tokens, 0) / (own * n));
+        mix_decode(&t->scratch, own * n, t->context_tokens + away * steady_largest_of(fmin(n, t->parts)));
+        mix_decode(&t->scratch, -own * n, t->context_tokens);
+    }
+    if (x > 0) {
+        const double deeper = steady_deeper(t, x, 1 + share * (t->parts - 1)), from = t->long_tokens / 2;
+        mix_prefill(&t->scratch, 1, x, from + deeper);
+        mix_prefill(&t->scratch, -1, x, from);
+    }
+    mix_others(&t->scratch, rows * (1 - own) + share * (t->parts - 1) * x);
 }
 
 static double slowest_s(struct steady_times *t)
@@ -194,13 +218,16 @@ static double slowest_s(struct steady_times *t)
     return most;
 }
 
-static double alone_s(struct steady_times *t, double n, double x)
+static double alone_s(struct steady_times *t, double n, double x, double share)
 {
     if (!(n > 0) && !(x > 0)) return 0;
     mix_clear(&t->scratch);
     if (n > 0) mix_add(&t->scratch, &t->decode, n);
     if (x > 0) mix_add(&t->scratch, &t->prompt, x);
-    share(t, n, x);
+    if (t->parts > 1)
+        part(t, n, x, share);
+    else if (t->shared > 1)
+        spread(t, n, x);
     const double beside_s = t->overhead_s + steady_draft_s(t, n, x);
     if (t->slowest) return slowest_s(t) + beside_s;
     return engine_any_s(t->server, t->overlapped, t->calibrated, &t->scratch) + beside_s;
@@ -222,13 +249,17 @@ static size_t place_of(const struct steady_times *t, double n, double *part)
 
 static double decode_at(struct steady_times *t, size_t i)
 {
-    if (isnan(t->decode_s[i])) t->decode_s[i] = alone_s(t, t->n_knot[i], 0);
+    if (isnan(t->decode_s[i])) t->decode_s[i] = alone_s(t, t->n_knot[i], 0, 0);
     return t->decode_s[i];
 }
 
+/* What others have of as much as the largest, STEADY_SHARES of them. */
+static const double SHARE[STEADY_SHARES] = {0, .25, 1};
+
 /* What x prompt tokens add to a step of the i-th number of sequences. */
-static double prompt_at(struct steady_times *t, size_t i, double x)
+static double prompt_at(struct steady_times *t, size_t share, size_t i, double x)
 {
+    double *const s = t->prompt_s[share][i];
     size_t k = 0;
     if (x > 1) {
         k = 2 * (size_t)(steady_exponent(x) - 1);
@@ -236,30 +267,95 @@ static double prompt_at(struct steady_times *t, size_t i, double x)
         while (k < STEADY_X_KNOTS - 2 && t->x_knot[k + 1] <= x) k++;
     }
     for (size_t q = k; q < k + 2; q++)
-        if (isnan(t->prompt_s[i][q]))
-            t->prompt_s[i][q] = alone_s(t, t->n_knot[i], t->x_knot[q]) - (i > 0 ? decode_at(t, i) : 0);
+        if (isnan(s[q])) s[q] = alone_s(t, t->n_knot[i], t->x_knot[q], SHARE[share]) - (i > 0 ? decode_at(t, i) : 0);
     const double low = t->x_knot[k];
-    return t->prompt_s[i][k] + (t->prompt_s[i][k + 1] - t->prompt_s[i][k]) * (x - low) / (t->x_knot[k + 1] - low);
+    return s[k] + (s[k + 1] - s[k]) * (x - low) / (t->x_knot[k + 1] - low);
 }
 
 /* Prompts are looked at beside powers of two of sequences alone: what they add changes slowly. */
-static double prompt_s(struct steady_times *t, double n, double x)
+static double prompt_s(struct steady_times *t, size_t share, double n, double x)
 {
-    if (!(n > 0) || !t->beside) return prompt_at(t, 0, x);
+    if (!(n > 0) || !t->beside) return prompt_at(t, share, 0, x);
     double none;
     const double low = steady_power_below(n > 1 ? n : 1), part = fmax(n, 1) / low - 1;
-    const double first = prompt_at(t, place_of(t, low, &none), x);
+    const double first = prompt_at(t, share, place_of(t, low, &none), x);
     if (!(part > 0)) return first;
-    return first + part * (prompt_at(t, place_of(t, 2 * low, &none), x) - first);
+    return first + part * (prompt_at(t, share, place_of(t, 2 * low, &none), x) - first);
+}
+
+double steady_times_decode_s(struct steady_times *t, double n)
+{
+    double part;
+    if (!(n > 0)) return 0;
+    const size_t i = place_of(t, fmax(n * t->parts, 1), &part);
+    const double low_s = decode_at(t, i);
+    return part > 0 ? low_s + part * (decode_at(t, i + 1) - low_s) : low_s;
+}
+
+double steady_times_share_s(const double at_s[STEADY_SHARES], double share)
+{
+    size_t k = 0;
+    while (k + 2 < STEADY_SHARES && SHARE[k + 1] <= share) k++;
+    return at_s[k] + (at_s[k + 1] - at_s[k]) * (share - SHARE[k]) / (SHARE[k + 1] - SHARE[k]);
+}
+
+void steady_times_shares_s(struct steady_times *t, double n, double x, double out[STEADY_SHARES])
+{
+    const double decode_s = steady_times_decode_s(t, n);
+    for (size_t q = 0; q < STEADY_SHARES; q++) {
+        const double more_s = x > 0 ? prompt_s(t, q, n * t->parts, x) : 0;
+        out[q] = t->beside ? decode_s + more_s : fmax(decode_s, more_s);
+    }
+}
+
+/* A step is as long as its largest group: x of this one or the most that another has, beside all that the others have.
+ */
+static double part_s(struct steady_times *t, double n, double decode_s, double x, double most, double sum)
+{
+    const double largest = fmax(x, most);
+    if (!(largest > 0)) return decode_s;
+    const double share = fmin(fmax(sum - fmax(most - x, 0), 0) / (largest * (t->parts - 1)), 1);
+    size_t k = 0;
+    while (k + 2 < STEADY_SHARES && SHARE[k + 1] <= share) k++;
+    const double at = (share - SHARE[k]) / (SHARE[k + 1] - SHARE[k]), low_s = prompt_s(t, k, n, largest);
+    const double more_s = at > 0 ? low_s + at * (prompt_s(t, k + 1, n, largest) - low_s) : low_s;
+    return t->beside ? decode_s + more_s : fmax(decode_s, more_s);
+}
+
+static double parts_s(struct steady_times *t, double n, double x, double *square_s2)
+{
+    const struct steady_others *o = t->others;
+    const double decode_s = steady_times_decode_s(t, n), all = n * t->parts;
+    double mean_s = 0;
+    if (!o) {
+        mean_s = part_s(t, all, decode_s, x, 0, x * (t->parts - 1));
+        *square_s2 = mean_s * mean_s;
+        return mean_s;
+    }
+    *square_s2 = 0;
+    for (int i = 0; i < o->n; i++) {
+        const double step_s = part_s(t, all, decode_s, x, o->most[i], o->sum[i]);
+        mean_s += o->part[i] * step_s;
+        *square_s2 += o->part[i] * step_s * step_s;
+    }
+    return mean_s;
 }
 
 double steady_times_step_s(struct steady_times *t, double n, double x)
 {
-    double decode_s = 0, part;
-    if (n > 0 && (t->beside || !(x > 0))) {
-        const size_t i = place_of(t, fmax(n, 1), &part);
-        decode_s = decode_at(t, i);
-        if (part > 0) decode_s += part * (decode_at(t, i + 1) - decode_s);
+    double square_s2;
+    if (t->parts > 1) return parts_s(t, n, x, &square_s2);
+    const double decode_s = t->beside || !(x > 0) ? steady_times_decode_s(t, n) : 0;
+    return x > 0 ? decode_s + prompt_s(t, STEADY_SHARES - 1, n, x) : decode_s;
+}
+
+double steady_times_square_s2(struct steady_times *t, double n, double x)
+{
+    double square_s2;
+    if (t->parts > 1) {
+        (void)parts_s(t, n, x, &square_s2);
+        return square_s2;
     }
-    return x > 0 ? decode_s + prompt_s(t, n, x) : decode_s;
+    const double step_s = steady_times_step_s(t, n, x);
+    return step_s * step_s;
 }

@@ -106,6 +106,7 @@ static void find_flow(struct seen *x, const struct steady_flow *f, double weight
 {
     struct steady_replica *r = x->r;
     if (!(weight > 1e-7)) return;
+    r->times->others = r->times->parts > 1 && f->others.n > 0 ? &f->others : NULL;
     const double left_frac = f->left_frac, left_steps = f->left_steps;
     const double full = (f->steps - 1) * f->full_s;
     const double in_full = full + f->last_s > 0 ? full / (full + f->last_s) : 0;
@@ -133,6 +134,7 @@ static void find_flow(struct seen *x, const struct steady_flow *f, double weight
         find_step(x, f, last_s[k], wait_s, true, busy * (1 - waits) * (1 - in_full) / LASTS);
     for (int k = 0; k < WAITS && waits > 0; k++)
         find_step(x, f, f->full_s, wait_s + mean_s * EXPONENTIAL[k], true, busy * waits / WAITS);
+    r->times->others = NULL;
 }
 
 void steady_ttft(struct steady_replica *r, struct steady_histogram *h)
@@ -151,6 +153,14 @@ void steady_ttft(struct steady_replica *r, struct steady_histogram *h)
         return;
     }
     find_flow(&x, &r->alone, r->idle_frac * (1 - waits), 0);
+    if (r->times->parts > 1 && r->flow.chained) { /* the others have most where this group's step was long */
+        struct steady_chain *c = r->times->chain;
+        steady_chain_open(r, r->flow.rate_per_s, r->flow.n, r->flow.n, false, c);
+        steady_chain_first(c, l, 0, (1 - r->idle_frac) * (1 - waits), h);
+        for (int k = 0; k < WAITS && waits > 0; k++)
+            steady_chain_first(c, l, r->wait_s / waits * EXPONENTIAL[k], waits / WAITS, h);
+        return;
+    }
     find_flow(&x, &r->flow, (1 - r->idle_frac) * (1 - waits), 0);
     for (int k = 0; k < WAITS && waits > 0; k++)
         find_flow(&x, &r->flow, waits / WAITS, r->wait_s / waits * EXPONENTIAL[k]);
@@ -180,6 +190,27 @@ static void see_overlap(const struct steady_lengths *l, double steps, double str
     *there = b / mean;
 }
 
+/* Variance of the seconds of prompts between two decode steps. A busy period has no more prompts than there are places
+ * for, and what is in [0, M] and x on average varies by x (M - x) at most (Bhatia and Davis 2000). */
+static double between_s2(const struct steady_replica *r, double spread)
+{
+    const struct steady_flow *f = &r->flow;
+    const double x = f->rate_per_s * f->decode_s / (1 - fmin(f->busy_frac, .99));
+    const double free = fmax(r->places - r->decoding, x);
+    return fmin(f->between_s2, f->each_s * f->each_s * x * (free - x + spread - 1));
+}
+
+/* The most by which the seconds of so many prompts vary that fall into so many steps, where places bind, within two
+ * standard deviations of how many decode; infinite elsewhere. They are those that decode at the end, less those at the
+ * beginning, and those whose answers end meanwhile: of one length all that were there at the beginning, so that they
+ * vary as those that decode do, and periods are not independent. */
+static double within_places_s2(const struct steady_replica *r, double steps, double prompts, double spread)
+{
+    const double variance = fmax(r->square - r->decoding * r->decoding, 0), each_s = r->flow.each_s;
+    if (!(r->decoding + 2 * sqrt(variance) > r->places)) return (double)INFINITY;
+    return each_s * each_s * (variance * steps / r->s->lengths->steps + prompts * (spread - 1));
+}
+
 /* Answers of so many steps whose prompts had a step of own_s: a step that decodes, by how many do, and beside it what
  * prompts take. */
 static void put_tokens(struct steady_replica *r, double steps, double own_s, double weight, struct steady_histogram *h)
@@ -202,14 +233,16 @@ static void put_tokens(struct steady_replica *r, double steps, double own_s, dou
     if (f->between_s2 > 0) { /* in busy periods, which begin with those that come in its steps and its prompt's */
         const double window_s = f->decode_s * (steps - 1) + own_s;
         events = f->rate_per_s * window_s;
-        squares_s2 = window_s / f->decode_s * f->between_s2;
+        squares_s2 = fmin(window_s / f->decode_s * between_s2(r, spread), within_places_s2(r, steps, prompts, spread));
         if (steady_routed(r->s) > 1) /* their number varies less than a Poisson one */
             squares_s2 -= fmin((1 - 1 / (r->s->route == SIMULATE_ROUND_ROBIN ? (double)r->s->replicas : 2)) * events *
                                    f->period_s * f->period_s,
                                .8 * squares_s2);
-        both_s2 = r->slope_s * f->between_s2 / f->each_s * come;
+        both_s2 = r->slope_s * between_s2(r, spread) / f->each_s * come;
     }
-    const double none = steady_turn_none(r->s, events), some = fmax(1 - none, 1e-9), at = (mean - f->decode_s) / some;
+    squares_s2 += steps * f->varies_s2; /* steps that other attention groups make longer */
+    const double none = f->varies_s2 > 0 ? 0 : steady_turn_none(r->s, events), some = fmax(1 - none, 1e-9),
+                 at = (mean - f->decode_s) / some;
     const double variance = squares_s2 / (steps * steps),
                  s2 = log1p(fmax((variance + at * at * some * some) / some / fmax(at * at, 1e-30) - 1, 0)),
                  sd = sqrt(s2);
@@ -238,8 +271,12 @@ static int own_steps(struct steady_replica *r, double own_s[OWN], double part[OW
         part[0] = 1;
         return 1;
     }
+    struct steady_times *t = r->times;
     const int n = steady_chain_prompts(l, 1. / 4, OWN, tokens, part);
-    for (int i = 0; i < n; i++) mean_s += part[i] * (own_s[i] = steady_times_step_s(r->times, 0, tokens[i] + others));
+    t->others = t->parts > 1 && f->others.n > 0 ? &f->others : NULL;
+    for (int i = 0; i < n; i++)
+        mean_s += part[i] * (own_s[i] = steady_times_step_s(t, t->parts > 1 ? f->n : 0, tokens[i] + others));
+    t->others = NULL;
     for (int i = 0; i < n; i++) own_s[i] *= f->own_s / mean_s;
     return n;
 }

@@ -2,65 +2,28 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "calc/base/json_scan.h"
 #include "calc/base/text.h"
-#include "calc/serve/workload.h"
+#include "calc/serve/trace_parts.h"
 
-enum { CELLS_MAX = 32, CELL_BYTES_MAX = 64, HASHES_MAX = 1 << 28 };
+enum { CELLS_MAX = 32, CELL_BYTES_MAX = 64 };
 
 #define FILE_BYTES_MAX (INT64_C(1) << 30)
 
-/* What a row is made of; a form of trace names its columns. */
-enum cell { ARRIVAL, PROMPT, OUTPUT, CACHED, CELLS_N };
-
-struct form {
-    const char *column[CELLS_N]; /* NULL: has none */
-    bool dated;                  /* arrivals are dates */
-    bool failures;               /* no output: the request failed */
-};
-
 static const struct form FORMS[] = {
-    {{"arrival_s", "prompt_tokens", "output_tokens", "cached_prefix_tokens_infinite_cache"}, false, false},
-    {{"TIMESTAMP", "ContextTokens", "GeneratedTokens", NULL}, true, false},
-    {{"Timestamp", "Request tokens", "Response tokens", NULL}, false, true},
-};
-
-/* Who looks on; go_on NULL: nobody. */
-struct watch {
-    bool (*go_on)(void *closure, size_t done, size_t all);
-    void *closure;
-};
-
-struct reader {
-    struct arena *arena;
-    const char *name; /* clean */
-    const char *at, *end;
-    size_t line, cells_n; /* of the header */
-    struct workload_request *row;
-    size_t n, room, failed, late;
-    uint32_t *hash;
-    size_t hash_n, hash_room;
-    const struct form *form;
-    int column[CELLS_N];
-    int64_t first_day; /* of dated rows; -1 before the first */
-    const struct watch *watch;
-    const char *text; /* the first byte */
-    struct err *err;
-};
-
-struct piece {
-    const char *s;
-    size_t n;
+    {{"arrival_s", "prompt_tokens", "output_tokens", "cached_prefix_tokens_infinite_cache", NULL}, false, false},
+    {{"TIMESTAMP", "ContextTokens", "GeneratedTokens", NULL, NULL}, true, false},
+    {{"Timestamp", "Request tokens", "Response tokens", NULL, "Total tokens"}, false, true},
 };
 
 /* The next line, without its end. */
-static bool next_line(struct reader *r, struct piece *out)
+bool trace_line(struct reader *r, struct piece *out)
 {
     if (r->at >= r->end) return false;
     const char *nl = memchr(r->at, '\n', (size_t)(r->end - r->at));
@@ -72,7 +35,7 @@ static bool next_line(struct reader *r, struct piece *out)
     return true;
 }
 
-static enum err_code tell(const struct reader *r)
+enum err_code trace_tell(const struct reader *r)
 {
     enum { OFTEN = 4096 }; /* lines; not a unit */
     const struct watch *w = r->watch;
@@ -99,7 +62,7 @@ static size_t split(const struct piece *line, struct piece cell[CELLS_MAX])
     return n;
 }
 
-static enum err_code refuse(struct reader *r, const char *what, const struct piece *p)
+enum err_code trace_refuse(struct reader *r, const char *what, const struct piece *p)
 {
     char clean[80];
     return err_set(r->err, ERR_INPUT, "%s:%zu: %s%s%s%s", r->name, r->line, what, p ? ", not '" : "",
@@ -167,7 +130,7 @@ static bool dated(struct reader *r, const struct piece *p, double *out)
     return true;
 }
 
-static enum err_code add(struct reader *r, const struct workload_request *q)
+enum err_code trace_add(struct reader *r, const struct workload_request *q)
 {
     if (r->n == WORKLOAD_REQUESTS_MAX)
         return err_set(r->err, ERR_INPUT, "%s: more than %d requests", r->name, WORKLOAD_REQUESTS_MAX);
@@ -194,30 +157,36 @@ static enum err_code tokens(struct reader *r, const struct piece *p, const char 
     }
     (void)snprintf(wanted, sizeof wanted, "%s: wanted a whole number of tokens from %d to %d", name, least,
                    WORKLOAD_TOKENS_MAX);
-    return refuse(r, wanted, p);
+    return trace_refuse(r, wanted, p);
 }
 
 static enum err_code read_row(struct reader *r, const struct piece *cell, size_t n)
 {
     const struct form *f = r->form;
     struct workload_request q = {.next = WORKLOAD_NO_NEXT};
-    if (n > r->cells_n) return refuse(r, "the line has more cells than the header", NULL);
+    if (n > r->cells_n) return trace_refuse(r, "the line has more cells than the header", NULL);
     for (size_t k = 0; k < CELLS_N; k++)
-        if (r->column[k] >= 0 && (size_t)r->column[k] >= n) return refuse(r, "the line is short of cells", NULL);
+        if (r->column[k] >= 0 && (size_t)r->column[k] >= n) return trace_refuse(r, "the line is short of cells", NULL);
     const struct piece *when = &cell[r->column[ARRIVAL]];
     if (f->dated) {
-        if (!dated(r, when, &q.arrival_s)) return refuse(r, "wanted a time such as 2023-11-16 18:17:03.97", when);
+        if (!dated(r, when, &q.arrival_s)) return trace_refuse(r, "wanted a time such as 2023-11-16 18:17:03.97", when);
     } else if (!number(when, &q.arrival_s) || q.arrival_s < 0 || q.arrival_s > 1e12) { /* not a unit */
-        return refuse(r, "wanted a time in seconds from 0 on", when);
+        return trace_refuse(r, "wanted a time in seconds from 0 on", when);
     }
     TRY(tokens(r, &cell[r->column[PROMPT]], f->column[PROMPT], f->failures ? 0 : 1, &q.prompt_tokens));
     TRY(tokens(r, &cell[r->column[OUTPUT]], f->column[OUTPUT], f->failures ? 0 : 1, &q.output_tokens));
     if (r->column[CACHED] >= 0) TRY(tokens(r, &cell[r->column[CACHED]], f->column[CACHED], 0, &q.cached_tokens));
+    if (r->column[TOTAL] >= 0) {
+        int32_t total;
+        TRY(tokens(r, &cell[r->column[TOTAL]], f->column[TOTAL], 0, &total));
+        const bool odd = total != q.prompt_tokens + q.output_tokens;
+        if (odd && r->odd++ == 0) r->odd_line = r->line;
+    }
     if (q.prompt_tokens == 0 || q.output_tokens == 0) {
         r->failed++;
         return ERR_OK;
     }
-    return add(r, &q);
+    return trace_add(r, &q);
 }
 
 static bool same(const struct piece *p, const char *name)
@@ -247,177 +216,51 @@ static enum err_code read_csv(struct reader *r, const struct piece *header)
 {
     struct piece cell[CELLS_MAX], line;
     if (!find_form(r, cell, split(header, cell)))
-        return refuse(r,
-                      "wanted a header arrival_s,prompt_tokens,output_tokens, one of Azure 2023 or BurstGPT, or "
-                      "Mooncake's JSON lines",
-                      header);
+        return trace_refuse(r,
+                            "wanted a header arrival_s,prompt_tokens,output_tokens, one of Azure 2023 or BurstGPT, or "
+                            "Mooncake's JSON lines",
+                            header);
     for (size_t k = 0; k < CELLS_N; k++)
         for (size_t i = 0; r->column[k] >= 0 && i < (size_t)r->column[k]; i++)
-            if (same(&cell[i], r->form->column[k])) return refuse(r, "a column twice", &cell[i]);
+            if (same(&cell[i], r->form->column[k])) return trace_refuse(r, "a column twice", &cell[i]);
     r->cells_n = split(header, cell);
-    while (next_line(r, &line)) {
+    while (trace_line(r, &line)) {
         if (blank(&line)) {
-            while (next_line(r, &line))
-                if (!blank(&line)) return refuse(r, "an empty line before it", &line);
+            while (trace_line(r, &line))
+                if (!blank(&line)) return trace_refuse(r, "an empty line before it", &line);
             break;
         }
         TRY(read_row(r, cell, split(&line, cell)));
-        TRY(tell(r));
+        TRY(trace_tell(r));
     }
     return ERR_OK;
 }
 
-/* ---- Mooncake ---- */
-
-static enum err_code add_hash(struct reader *r, int64_t v)
+/* A sentence more. */
+__attribute__((format(printf, 3, 4))) static enum err_code note(struct reader *r, const char **text, const char *fmt,
+                                                                ...)
 {
-    if (r->hash_n == r->hash_room) {
-        const size_t room = r->hash_room ? r->hash_room * 2 : 256; /* not a unit */
-        uint32_t *more = room > HASHES_MAX ? NULL : realloc(r->hash, room * sizeof *more);
-        if (!more) return err_nomem(r->err);
-        r->hash = more;
-        r->hash_room = room;
-    }
-    r->hash[r->hash_n++] = (uint32_t)v;
-    return ERR_OK;
-}
-
-static enum err_code read_hashes(struct reader *r, struct json_scan *s, struct workload_request *q)
-{
-    bool more;
-    int64_t v;
-    q->hash_first = (uint32_t)r->hash_n;
-    TRY(json_scan_array(s));
-    for (;;) {
-        TRY(json_scan_element(s, &more));
-        if (!more) break;
-        TRY(json_scan_int(s, 0, UINT32_MAX - 1, &v));
-        TRY(add_hash(r, v));
-    }
-    q->hash_n = (uint32_t)(r->hash_n - q->hash_first);
-    return ERR_OK;
-}
-
-static enum err_code read_member(struct reader *r, struct json_scan *s, struct workload_request *q, bool *more)
-{
-    struct json_text key;
-    int64_t n;
-    double ms;
-    TRY(json_scan_member(s, &key, more));
-    if (!*more) return ERR_OK;
-    if (json_text_is(key, "timestamp")) {
-        TRY(json_scan_number(s, &ms));
-        if (!(ms >= 0) || ms > 1e15) return refuse(r, "timestamp: wanted milliseconds from 0 on", NULL);
-        q->arrival_s = ms / 1e3; /* not a unit: Mooncake counts milliseconds */
-        q->shared_tokens = 1;    /* until the end of the line: it has a time */
-    } else if (json_text_is(key, "input_length")) {
-        TRY(json_scan_int(s, 1, WORKLOAD_TOKENS_MAX, &n));
-        q->prompt_tokens = (int32_t)n;
-    } else if (json_text_is(key, "output_length")) {
-        TRY(json_scan_int(s, 1, WORKLOAD_TOKENS_MAX, &n));
-        q->output_tokens = (int32_t)n;
-    } else if (json_text_is(key, "hash_ids")) {
-        TRY(read_hashes(r, s, q));
-    } else {
-        TRY(json_scan_skip(s));
-    }
-    return ERR_OK;
-}
-
-static enum err_code read_json_line(struct reader *r, const struct piece *line)
-{
-    char name[240];
-    struct workload_request q = {.next = WORKLOAD_NO_NEXT};
-    bool more = true;
-    (void)snprintf(name, sizeof name, "%s:%zu", r->name, r->line);
-    struct json_scan s = json_scan_open(r->arena, name, line->s, line->n, r->err);
-    TRY(json_scan_object(&s));
-    while (more) TRY(read_member(r, &s, &q, &more));
-    if (json_scan_peek(&s) != 0) return json_scan_want(&s, "nothing behind the object of a line");
-    if (!q.shared_tokens || !q.prompt_tokens || !q.output_tokens)
-        return refuse(r, "wanted timestamp, input_length and output_length", NULL);
-    q.shared_tokens = 0;
-    return add(r, &q);
-}
-
-static enum err_code read_json(struct reader *r, struct piece line)
-{
-    do {
-        while (line.n > 0 && (line.s[line.n - 1] == ' ' || line.s[line.n - 1] == '\t')) line.n--;
-        if (line.n > 0) TRY(read_json_line(r, &line));
-        TRY(tell(r));
-    } while (next_line(r, &line));
-    return ERR_OK;
-}
-
-/* Where a block is found: its name behind all that is before it. */
-struct behind {
-    uint32_t before, name, chain; /* chain 0: a free place */
-};
-
-static struct behind *place_of(struct behind *of, size_t mask, uint32_t before, uint32_t name)
-{
-    uint64_t x = ((uint64_t)before << 32 | name) * UINT64_C(0x9e3779b97f4a7c15);
-    size_t at = (size_t)(x ^ x >> 29) & mask;
-    while (of[at].chain && (of[at].before != before || of[at].name != name)) at = (at + 1) & mask;
-    return &of[at];
-}
-
-/* Names of blocks become those of all blocks up to them: what was cached is found if all before it is the same. Counts
- * names that stand behind different ones. */
-static enum err_code chain(struct reader *r, uint32_t *hash, size_t *apart)
-{
-    size_t mask = 15;
-    uint32_t chains = 0;
-    *apart = 0;
-    if (r->hash_n == 0) return ERR_OK;
-    while (mask < 2 * r->hash_n) mask = 2 * mask + 1;
-    struct behind *of = calloc(mask + 1, sizeof *of), *first = calloc(mask + 1, sizeof *first);
-    for (size_t i = 0; of && first && i < r->n; i++) {
-        uint32_t before = 0;
-        for (uint32_t k = 0; k < r->row[i].hash_n; k++) {
-            const uint32_t name = r->hash[r->row[i].hash_first + k];
-            struct behind *x = place_of(of, mask, before, name), *y = place_of(first, mask, 0, name);
-            if (!x->chain) {
-                *x = (struct behind){before, name, ++chains};
-                if (!y->chain) *y = (struct behind){0, name, x->chain};
-            }
-            if (y->chain != x->chain && y->chain != UINT32_MAX) {
-                y->chain = UINT32_MAX;
-                ++*apart;
-            }
-            hash[r->row[i].hash_first + k] = before = x->chain;
-        }
-    }
-    const bool lost = !of || !first;
-    free(of);
-    free(first);
-    return lost ? err_nomem(r->err) : ERR_OK;
+    char more[240];
+    va_list ap;
+    va_start(ap, fmt);
+    (void)vsnprintf(more, sizeof more, fmt, ap);
+    va_end(ap);
+    *text = arena_printf(r->arena, "%s%s%s", *text ? *text : "", *text ? "; " : "", more);
+    return *text ? ERR_OK : err_nomem(r->err);
 }
 
 /* What the reader did that is not as the file has it; NULL: nothing. */
 static enum err_code note_of(struct reader *r, size_t apart, const char **out)
 {
-    const char *text = NULL, *and = "";
-    if (r->failed > 0) {
-        text = arena_printf(r->arena, "left out %zu request%s without tokens", r->failed, r->failed == 1 ? "" : "s");
-        if (!text) return err_nomem(r->err);
-        and = "; ";
-    }
-    if (r->late > 0) {
-        text = arena_printf(r->arena, "%s%s%zu row%s stood before earlier ones: sorted", text ? text : "", and, r->late,
-                            r->late == 1 ? "" : "s");
-        if (!text) return err_nomem(r->err);
-        and = "; ";
-    }
-    if (apart > 0) {
-        text = arena_printf(r->arena,
-                            "%s%s%zu name%s of blocks stand%s behind different ones: found only where all "
-                            "before is the same",
-                            text ? text : "", and, apart, apart == 1 ? "" : "s", apart == 1 ? "s" : "");
-        if (!text) return err_nomem(r->err);
-    }
-    *out = text;
+    *out = NULL;
+    if (r->failed > 0) TRY(note(r, out, "left out %zu request%s without tokens", r->failed, r->failed == 1 ? "" : "s"));
+    if (r->odd > 0)
+        TRY(note(r, out, "Total tokens of %zu row%s (the first: line %zu) are not request and response: not read",
+                 r->odd, r->odd == 1 ? "" : "s", r->odd_line));
+    if (r->late > 0) TRY(note(r, out, "%zu row%s stood before earlier ones: sorted", r->late, r->late == 1 ? "" : "s"));
+    if (apart > 0)
+        TRY(note(r, out, "%zu name%s of blocks stand%s behind different ones: found only where all before is the same",
+                 apart, apart == 1 ? "" : "s", apart == 1 ? "s" : ""));
     return ERR_OK;
 }
 
@@ -433,13 +276,14 @@ static int by_arrival(const void *x, const void *y)
 static enum err_code finish(struct reader *r, struct workload *out)
 {
     if (r->n == 0) return err_set(r->err, ERR_INPUT, "%s: no requests in it", r->name);
-    struct workload w = {.n = r->n, .first_n = r->n, .samples = 1, .open = true, .timed = true, .hash_tokens = 512};
+    struct workload w = {
+        .n = r->n, .first_n = r->n, .samples = 1, .open = true, .timed = true, .hash_tokens = TRACE_HASH_TOKENS};
     w.request = arena_array(r->arena, r->n, sizeof *w.request);
     uint32_t *hash = arena_array(r->arena, r->hash_n + 1, sizeof *hash);
     if (!w.request || !hash) return err_nomem(r->err);
     memcpy(w.request, r->row, r->n * sizeof *w.request);
     size_t apart;
-    TRY(chain(r, hash, &apart));
+    TRY(trace_chain(r, hash, &apart));
     w.hash = hash;
     for (size_t i = 0; i < w.n; i++) w.request[i].stream = (uint32_t)i;
     if (r->late > 0) qsort(w.request, w.n, sizeof *w.request, by_arrival);
@@ -470,10 +314,10 @@ static enum err_code read_text(struct arena *a, const char *name, const char *te
     struct piece line;
     if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) r.at += 3;
     enum err_code code = ERR_OK;
-    if (!next_line(&r, &line) || (blank(&line) && r.at == r.end))
+    if (!trace_line(&r, &line) || (blank(&line) && r.at == r.end))
         code = err_set(r.err, ERR_INPUT, "%s: the file is empty", r.name);
     else
-        code = line.n > 0 && line.s[0] == '{' ? read_json(&r, line) : read_csv(&r, &line);
+        code = line.n > 0 && line.s[0] == '{' ? trace_json(&r, line) : read_csv(&r, &line);
     if (code == ERR_OK) code = finish(&r, out);
     free(r.row);
     free(r.hash);

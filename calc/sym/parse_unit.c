@@ -23,6 +23,7 @@ static bool is_wanted(enum units_kind kind)
     case UNITS_BYTES_PER_TOKEN:
     case UNITS_BYTES_PER_SEQUENCE: return true;
     case UNITS_NONE:
+    case UNITS_COUNT_PER_S:
     case UNITS_RATIO:
     case UNITS_USD:
     case UNITS_USD_PER_MTOK:
