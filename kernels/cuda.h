@@ -10,6 +10,7 @@
     X(kern_cuda_stream_read)                                                                                           \
     X(kern_cuda_stream_copy)                                                                                           \
     X(kern_cuda_stream_triad)                                                                                          \
+    X(kern_cuda_stream_update)                                                                                         \
     X(kern_cuda_gemm)                                                                                                  \
     X(kern_cuda_decode_attention)                                                                                      \
     X(kern_cuda_prefill_attention)                                                                                     \

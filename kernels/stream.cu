@@ -1,4 +1,4 @@
-/* stream on a card: read, copy and triad, 16 bytes a thread and step, as many blocks as fit several times over. */
+/* stream on a card: read, copy, triad and update, 16 bytes a thread and step, as many blocks as fit several times over. */
 #include "kernels/device.h"
 
 enum { THREADS = 256, BLOCKS_A_PROCESSOR = 8 };
@@ -67,6 +67,19 @@ KERN_GLOBAL(stream_triad, struct stream_args, s, THREADS)
     }
 }
 
+/* a[i] = -a[i] in place: a thread alone reads and writes its elements. */
+KERN_GLOBAL(stream_update, struct stream_args, s, THREADS)
+{
+    const uint64_t quads = s.n / 4, first = stream_first();
+    KERN_UNROLL_LOOP
+    for (uint64_t i = first; i < quads; i += stream_step()) {
+        const float4 a = ((const float4 *)s.out)[i];
+        const float4 negated = {-a.x, -a.y, -a.z, -a.w};
+        ((float4 *)s.out)[i] = negated;
+    }
+    if (first < s.n % 4) ((float *)s.out)[quads * 4 + first] = -((const float *)s.out)[quads * 4 + first];
+}
+
 /* Blocks of a grid that walks: never more than there is work for. */
 static unsigned stream_blocks(const struct kern_call *c)
 {
@@ -94,6 +107,12 @@ static void run_triad(const struct kern_call *c)
     KERN_LAUNCH(stream_triad, stream_blocks(c), 1, 1, THREADS, 0, c->stream, args);
 }
 
+static void run_update(const struct kern_call *c)
+{
+    const struct stream_args args = {NULL, NULL, c->buffer[0], (uint64_t)c->shape->v[0]};
+    KERN_LAUNCH(stream_update, stream_blocks(c), 1, 1, THREADS, 0, c->stream, args);
+}
+
 #define VARIANT(run)                                                                                                   \
     {                                                                                                                  \
         "cuda", KERN_UNIT_FP32, KERN_HAS(KERN_FP32), NULL, NULL, NULL, run, 0, false, NULL                             \
@@ -101,7 +120,9 @@ static void run_triad(const struct kern_call *c)
 static const struct kern_variant READ[] = {VARIANT(run_read)};
 static const struct kern_variant COPY[] = {VARIANT(run_copy)};
 static const struct kern_variant TRIAD[] = {VARIANT(run_triad)};
+static const struct kern_variant UPDATE[] = {VARIANT(run_update)};
 
 const struct kern_cuda kern_cuda_stream_read = {&kern_stream_read, READ, 1, NULL, 0};
 const struct kern_cuda kern_cuda_stream_copy = {&kern_stream_copy, COPY, 1, NULL, 0};
 const struct kern_cuda kern_cuda_stream_triad = {&kern_stream_triad, TRIAD, 1, NULL, 0};
+const struct kern_cuda kern_cuda_stream_update = {&kern_stream_update, UPDATE, 1, NULL, 0};

@@ -47,8 +47,9 @@ enum err_code run_open(struct run *r, struct err *e)
     char why[WHY_MAX];
     TRY(start(r, &r->session, e));
     const enum session_end end =
-        session_ask(r->session, r->arena, &q, fmin(DESCRIBE_S, fmax(START_S, r->set.patience_s)), NULL, NULL, &reply,
-                    why, sizeof why);
+        session_ask(r->session, r->arena, &q,
+                    fmin(fmin(DESCRIBE_S, fmax(START_S, r->set.patience_s)), fmax(START_S, run_left_s(r->set.until_s))),
+                    NULL, NULL, &reply, why, sizeof why);
     if (end != SESSION_ANSWERED) {
         run_close(r);
         r->stopped = end == SESSION_STOPPED;

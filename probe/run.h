@@ -27,7 +27,7 @@ struct run_ceilings {
     struct run_ceiling peak[RUN_UNITS_MAX];
     size_t peaks_n;
     struct run_ceiling read;                    /* from memory, reading alone */
-    struct run_ceiling moved;                   /* from and to memory, the best of read, copy and triad */
+    struct run_ceiling moved;                   /* from and to memory, the best of read, copy, triad and update */
     struct run_ceiling cache[RUN_LEVELS];       /* reading what stays in L1, L2, the last level */
     struct run_ceiling gather[RUN_GATHERS_MAX]; /* from memory, pieces in no order, each of another size */
     size_t gathers_n;

@@ -21,6 +21,8 @@ static const struct simt_check_shape SHAPES[] = {
     {"stream-copy", {6151}},
     {"stream-triad", {5}},
     {"stream-triad", {6143}},
+    {"stream-update", {7}},
+    {"stream-update", {6151}},
     {"gemm", {1, 1, 1}},
     {"gemm", {1, 33, 72}},
     {"gemm", {13, 97, 200}},

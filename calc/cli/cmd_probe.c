@@ -51,7 +51,7 @@ static const struct option OPTIONS[] = {
      .value = "TIME",
      .help =
          "of all of it: the ceilings have half at most, the most telling shapes come first, and only the first goes on "
-         "beyond it, by ten seconds or the budget once more: 2min, with --quick 1min; without end with --all, "
+         "beyond it, by as much again and ten seconds at most: 2min, with --quick 1min; without end with --all, "
          "--kernel, --shape or -m, and of ceilings",
      .group = "How"},
     {.name = "deadline",

@@ -33,8 +33,7 @@ double budget_until_s(const struct budget *b, bool first)
 {
     static const double FIRST_S = 10;
     if (isinf(b->total_s)) return 0;
-    const double end_s = b->began_s + b->total_s;
-    return first ? fmax(end_s, clock_now_s() + fmax(FIRST_S, b->total_s)) : end_s;
+    return b->began_s + b->total_s + (first ? fmin(FIRST_S, b->total_s) : 0);
 }
 
 void budget_share(struct work *w, const struct budget *b, size_t results_n)

@@ -22,8 +22,8 @@ double budget_left_s(const struct budget *b);
 /* budget_end_ceilings -- no ceiling goes on when a part of it, 0 to 1, is used up. */
 void budget_end_ceilings(struct work *w, const struct budget *b, double part);
 
-/* budget_until_s -- the moment of clock_now_s at which a shape is given up, 0 never: the end, but of the first,
- * without which there is no number at all, not before ten seconds or the budget once more. */
+/* budget_until_s -- the moment of clock_now_s at which a shape is given up, 0 never: the end; of the first,
+ * without which there is no number at all, that much once more, ten seconds at most. */
 double budget_until_s(const struct budget *b, bool first);
 
 /* budget_share -- sets the deadline of the next of results_n results: half of its share of what is left, half a second

@@ -86,6 +86,7 @@ static enum err_code ceilings_within(struct work *w, const char *command, struct
     w->run.set.launches = true;
     struct budget budget;
     TRY(budget_read(w, (double)INFINITY, &budget, e));
+    w->run.set.until_s = budget_until_s(&budget, false);
     TRY(work_begin(w, command, e));
     budget_end_ceilings(w, &budget, 1);
     TRY(work_open_store(w, budget_left_s(&budget), e));

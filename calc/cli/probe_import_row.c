@@ -158,13 +158,19 @@ static enum err_code import_probed(struct arena *a, const struct rows_cells *c, 
     return e ? err_prepend(e, "%s: line %zu: ", c->name, c->row_line) : ERR_INPUT;
 }
 
-/* Whether that is a call of a kernel, in a format, which has the work that the row says. */
-static enum err_code check_call(const struct rows_cells *c, struct account *account, struct result call,
-                                const char *dtype, struct err *e)
+/* Whether that is a call of a kernel, in a format, which has the work that the row says, and no faster than its
+ * ceilings.
+ */
+static enum err_code check_call(struct arena *a, const struct rows_cells *c, struct account *account,
+                                struct result call, const char *dtype, struct err *e)
 {
     call.dtype = dtype;
-    const enum err_code code = account_check(account, &call, e);
-    return code == ERR_INPUT && e ? err_prepend(e, "%s: line %zu: ", c->name, c->row_line) : code;
+    call.outcome = RESULT_MEASURED;
+    enum err_code code = account_check(account, &call, e);
+    if (code == ERR_INPUT && e) return err_prepend(e, "%s: line %zu: ", c->name, c->row_line);
+    if (code == ERR_OK) code = result_judge(a, &call, e);
+    if (code != ERR_OK || call.outcome != RESULT_ABOVE) return code;
+    return err_set(e, ERR_INPUT, "%s: line %zu: time_s: %s", c->name, c->row_line, call.reason);
 }
 
 /* A number of a row whose shape is known says the same, or is implied. */
@@ -315,7 +321,7 @@ enum err_code import_row(struct arena *a, const struct rows_cells *c, const stru
     TRY(import_probed(a, c, h, r, e));
     const struct result call = *r; /* the shape is the kernel's own: further cells come behind it */
     TRY(import_cells(a, c, h, row->format, r, e));
-    return check_call(c, account, call, format, e);
+    return check_call(a, c, account, call, format, e);
 }
 
 /* A ceiling of the machine that rows were measured on. */
@@ -339,6 +345,6 @@ enum err_code import_ceiling(struct arena *a, const struct rows_cells *c, const 
     if (!*import_cell(c, h->probed)) return bad_cell(c, PROBE_CELLS_KERNEL, "what measured the ceiling", e);
     TRY(check_said(c, h, e));
     TRY(import_probed(a, c, h, r, e));
-    TRY(check_call(c, account, *r, r->dtype, e));
+    TRY(check_call(a, c, account, *r, r->dtype, e));
     return import_cells(a, c, h, NULL, r, e);
 }

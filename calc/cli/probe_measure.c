@@ -223,6 +223,7 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     TRY(budget_read_run(w, &budget, e));
     w->run.set.hot = strcmp(state, "hot") == 0;
     w->run.set.dram_bytes = option_given(w->v, "dram-bytes");
+    w->run.set.until_s = budget_until_s(&budget, false);
     TRY(work_begin(w, command, e));
     budget.deadline_s = w->run.set.deadline_s;
     budget_end_ceilings(w, &budget, 0.5);

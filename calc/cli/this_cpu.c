@@ -52,7 +52,7 @@ static bool same_run(const struct result *x, const struct result *y)
 /* -- what a machine says of itself -- */
 
 struct machine {
-    double cache_bytes[HW_CACHES], memory_bytes, threads;
+    double cache_bytes[HW_CACHES], memory_bytes, threads, processors;
     bool cpu;
 };
 
@@ -65,6 +65,7 @@ static enum err_code read_machine(struct arena *a, const char *store, const char
     out->cpu = json_has(&j, "cores") && json_has(&j, "cache_bytes"); /* the worker of CPUs alone says them */
     if (!out->cpu) return ERR_OK;
     if (json_get(&j, "memory_bytes", &v)) TRY(json_num(&v, &out->memory_bytes, e));
+    if (json_get(&j, "cores", &v)) TRY(json_num(&v, &out->processors, e));
     if (json_get(&j, "threads_used", &v)) TRY(json_num(&v, &out->threads, e));
     if (!json_get(&j, "cache_bytes", &v)) return ERR_OK;
     for (size_t i = 0; i < HW_CACHES && json_at(&v, i, NULL, &item); i++) TRY(json_num(&item, &out->cache_bytes[i], e));
@@ -225,6 +226,7 @@ static void describe(const struct ceilings *c, const struct machine *m, const ch
                        .bandwidth_measured_bytes_per_s = c->best[READ_MEMORY],
                        .moved_bytes_per_s = c->best[MOVE_MEMORY],
                        .sm_count = m->threads,
+                       .processors = m->processors,
                        .clock_mhz = nan,
                        .sm_version = nan,
                        .l2_bytes = nan,

@@ -96,13 +96,14 @@ struct hw {
     double l2_bytes;
     double cache_bytes[HW_CACHES];       /* of a core whose caches were measured, nearest first; 0 elsewhere */
     double cache_bytes_per_s[HW_CACHES]; /* at which it reads what stays in each; NAN or 0 not known */
-    double link_bytes_per_s;             /* one direction, all links of the device together */
-    double link_pair_bytes_per_s;        /* one direction, to one neighbour, where there is no switch */
-    double link_domain;                  /* devices that the link joins */
-    bool nvls;                           /* the switch reduces and multicasts; false also when not known */
-    double fabric_bytes_per_s;           /* one direction, between nodes, of one device; NAN also where it has none */
-    double pcie_bytes_per_s;             /* one direction */
-    double host_link_bytes_per_s;        /* one direction, to the host, where that is not PCIe; NAN: it is */
+    double processors;       /* of a CPU that was measured: of the machine, whatever threads it is of; 0 not known */
+    double link_bytes_per_s; /* one direction, all links of the device together */
+    double link_pair_bytes_per_s; /* one direction, to one neighbour, where there is no switch */
+    double link_domain;           /* devices that the link joins */
+    bool nvls;                    /* the switch reduces and multicasts; false also when not known */
+    double fabric_bytes_per_s;    /* one direction, between nodes, of one device; NAN also where it has none */
+    double pcie_bytes_per_s;      /* one direction */
+    double host_link_bytes_per_s; /* one direction, to the host, where that is not PCIe; NAN: it is */
     double power_w;
     double price_low_usd_per_h, price_high_usd_per_h, price_list_usd_per_h;
     struct hw_origin origin[HW_FIELDS_N];

@@ -73,6 +73,10 @@ enum err_code timed_link_rate(const struct hw *hw, int64_t tp, double *out_bytes
         return err_set(e, ERR_USAGE, "%s: %lld ranks side by side are more than the %.0f devices that its link joins",
                        hw->name, (long long)tp, hw->link_domain);
     if (isnan(rate)) rate = hw->pcie_bytes_per_s;
+    if (isnan(rate) && hw->measured && hw->device_kind && strcmp(hw->device_kind, "cpu") == 0 && hw->processors > 0 &&
+        (double)tp > hw->processors)
+        return err_set(e, ERR_USAGE, "%s:%lld: it has no link to another, and the machine has %.0f processor%s",
+                       hw->key, (long long)tp, hw->processors, hw->processors > 1 ? "s" : "");
     if (isnan(rate) && hw->measured && hw->device_kind && strcmp(hw->device_kind, "cpu") == 0)
         return err_set(e, ERR_USAGE, "%s:%lld: it has no link to another; %lld threads of the machine are %s@%lld",
                        hw->key, (long long)tp, (long long)tp, hw->key, (long long)tp);
