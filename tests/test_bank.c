@@ -392,7 +392,7 @@ static void check_replicas(struct checked *k)
 static void check_token_price(struct checked *k)
 {
     const struct workload w = workload_in(k->q->text);
-    const double usd_per_h = behind(k->q->text, "costs "), tokens_per_h = w.B * (3600 / w.step_s);
+    const double usd_per_h = behind(k->q->text, "costs $"), tokens_per_h = w.B * (3600 / w.step_s);
     const double usd = 1e6 / tokens_per_h * usd_per_h, step_usd = usd / w.step_s;
     answer(k, usd);
     slip(k, "one token in a step", usd * w.B);
