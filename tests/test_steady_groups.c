@@ -250,13 +250,32 @@ static void test_unbounded(void **state)
     arena_close(c.arena);
 }
 
+/* A request lives in one group, so the longest one has a group's part of the cache, not all of it. */
+static void test_longest(void **state)
+{
+    (void)state;
+    const struct setting x = {"deepseek-v3",    "h200-sxm", "uniform:400..1600", "uniform:60..340", 8, 8, 256, 1024,
+                              SIMULATE_CHUNKED, 0};
+    struct config c;
+    struct steady_result r;
+    struct err e = {0};
+    open_setting(&c, &x, 100);
+    c.steady.rate_per_s = .5;
+    const int64_t longest = (int64_t)ceil(c.lengths.longest_tokens / (double)c.steady.block_tokens);
+    c.steady.blocks = longest * x.groups;
+    must(steady_solve(c.arena, &c.steady, &r, &e), &e);
+    c.steady.blocks -= x.groups;
+    assert_true((double)(c.steady.blocks * c.steady.block_tokens) > c.lengths.longest_tokens);
+    assert_int_equal(steady_solve(c.arena, &c.steady, &r, &e), ERR_RANGE);
+    assert_non_null(strstr(e.text, "attention group"));
+    arena_close(c.arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_largest),
-        cmocka_unit_test(test_every_second),
-        cmocka_unit_test(test_groups_saturate),
-        cmocka_unit_test(test_unbounded),
+        cmocka_unit_test(test_largest),   cmocka_unit_test(test_every_second), cmocka_unit_test(test_groups_saturate),
+        cmocka_unit_test(test_unbounded), cmocka_unit_test(test_longest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
