@@ -31,10 +31,10 @@ void planner_settle(struct planner_plan *plan, enum planner_verdict v)
 /* ---- steps ---- */
 
 /* A copy as a fluid: of each request its prompt in steps as full as can be, or by itself, and its share of steps of all
- * that have a place. */
+ * that have a place. Of attention groups with queues of their own one of them, beside others that are as full. */
 struct fluid {
-    double least_per_s, most_per_s; /* where it saturates lies between them */
-    double prompt_s, most;          /* what a prompt adds; those that have a place */
+    double groups, least_per_s, most_per_s; /* of one: where it saturates lies between them */
+    double prompt_s, most;                  /* what a prompt adds; those that have a place */
 };
 
 /* By so much the steady state was seen beyond its fluid, and more: of 41,000 drawn solutions its saturation 6.7 % above
@@ -45,10 +45,11 @@ static struct fluid fluid_of(const struct steady_setup *s)
 {
     struct steady_times *t = s->times;
     const struct steady_lengths *l = s->lengths;
-    const double b = (double)s->block_tokens, prompt = l->prompt_tokens, all = t->budget_tokens;
-    const double cache = (double)s->blocks * (1 - s->watermark_frac) / (t->context_tokens / b + .5 * (b - 1) / b);
-    const double full = all * l->steps / (prompt + l->steps), most = fmin((double)s->max_seqs, cache);
-    struct fluid f = {.most = most};
+    const double b = (double)s->block_tokens, prompt = l->prompt_tokens, all = t->budget_tokens, g = t->parts;
+    const double seqs = floor((double)s->max_seqs / g), blocks = floor((double)s->blocks / g);
+    const double cache = blocks * (1 - s->watermark_frac) / (t->context_tokens / b + .5 * (b - 1) / b);
+    const double full = all * l->steps / (prompt + l->steps), most = fmin(seqs, cache);
+    struct fluid f = {.groups = g, .most = most};
     const double n = fmax(fmin(full, most), 1), decode_s = steady_times_step_s(t, n, 0), room = fmax(all - n, 1);
     const double one = fmin(prompt, room), one_s = (steady_times_step_s(t, n, one) - decode_s) / one;
     const double room_s = (steady_times_step_s(t, n, room) - decode_s) / room, each_s = decode_s / n;
@@ -58,8 +59,17 @@ static struct fluid fluid_of(const struct steady_setup *s)
         return f;
     }
     f.most_per_s = ABOVE / ((l->steps + 1) * each_s + f.prompt_s);
-    f.least_per_s = 1 / ((l->steps + 2) * each_s + prompt * fmax(one_s, room_s));
-    f.least_per_s /= cache < (double)s->max_seqs ? BELOW_CACHE : BELOW;
+    double each_prompt_s = prompt * fmax(one_s, room_s);
+    if (g > 1) { /* prompts of one group at a time, all others wait for it */
+        const struct steady_others *o = t->others, none = {.n = 1, .part = {1}};
+        t->others = &none;
+        each_prompt_s = g * prompt *
+                        fmax((steady_times_step_s(t, n, one) - decode_s) / one,
+                             (steady_times_step_s(t, n, room) - decode_s) / room);
+        t->others = o;
+    }
+    f.least_per_s = 1 / ((l->steps + 2) * each_s + each_prompt_s);
+    f.least_per_s /= cache < seqs ? BELOW_CACHE : BELOW;
     return f;
 }
 
@@ -85,12 +95,13 @@ enum planner_verdict planner_steps_beyond(const struct planner_request *q, const
                                           double rate_per_s, const struct planner_beyond *b)
 {
     enum { FEW = 8 }; /* not a unit */
-    const double slower = s->slower > 0 ? s->slower : 1, fast_per_s = rate_per_s * slower, little = 1 / MORE;
+    const double slower = s->slower > 0 ? s->slower : 1, little = 1 / MORE;
     if (!(b->saturation_per_s > 0) || s->policy != SIMULATE_CHUNKED || s->decode || s->draft.of || !s->times ||
         !(s->lengths->steps >= FEW) || s->lengths->cached_tokens > 0)
         return PLANNER_MEETS;
     const struct fluid f = fluid_of(s);
-    if (f.most_per_s < b->saturation_per_s * slower * little) return PLANNER_SATURATED;
+    const double fast_per_s = rate_per_s * slower / f.groups;
+    if (f.most_per_s < b->saturation_per_s * slower / f.groups * little) return PLANNER_SATURATED;
     if (!isfinite(b->tpot_s) || !(fast_per_s < f.least_per_s * little)) return PLANNER_MEETS;
     const double token_s = slower * fluid_token_s(s, &f, fast_per_s) * least_of(planner_promised_frac(&q->tpot));
     return token_s > b->tpot_s ? PLANNER_LATE_TPOT : PLANNER_MEETS;
