@@ -93,14 +93,16 @@ struct steady_times {
     double shared;                      /* spread over groups that step together, with one queue; 1 */
     double parts;                       /* groups with queues of their own that step together; 1 */
     const struct steady_others *others; /* what the others have; NULL: as much as the group itself, all alike */
-    double long_tokens;                 /* a prompt as one of its tokens has it: the square over the mean */
-    bool slowest;                       /* stage alone */
-    double *stage_s;                    /* [mix_stages] */
-    double piece_tokens;                /* of a prompt in a step (steady_times_piece) */
-    double context_tokens;              /* of a sequence that decodes, on average over its steps */
-    double context_square;              /* E of its square; where there are several groups */
-    struct mix decode, prompt, scratch; /* a sequence's sums; a prompt token's */
-    double *decode_s;                   /* [STEADY_N_KNOTS] */
+    double largest;                     /* steady_largest_of the groups */
+    double deeper[STEADY_SHARES][STEADY_X_KNOTS]; /* steady_deeper of x where others have a share; NAN: not asked */
+    double long_tokens;                           /* a prompt as one of its tokens has it: the square over the mean */
+    bool slowest;                                 /* stage alone */
+    double *stage_s;                              /* [mix_stages] */
+    double piece_tokens;                          /* of a prompt in a step (steady_times_piece) */
+    double context_tokens;                        /* of a sequence that decodes, on average over its steps */
+    double context_square;                        /* E of its square; where there are several groups */
+    struct mix decode, prompt, scratch;           /* a sequence's sums; a prompt token's */
+    double *decode_s;                             /* [STEADY_N_KNOTS] */
     double (*prompt_s[STEADY_SHARES])[STEADY_X_KNOTS]; /* [STEADY_N_KNOTS], beyond the former; the last alone where
                                                           there are no groups */
     double n_knot[STEADY_N_KNOTS], x_knot[STEADY_X_KNOTS];
