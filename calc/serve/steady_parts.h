@@ -145,6 +145,11 @@ static inline int64_t steady_parts_of(const struct steady_setup *s)
     return s->groups > 1 && s->policy != SIMULATE_STATIC && !s->decode ? s->groups : 1;
 }
 
+/* steady_in_turn -- whether requests are dealt to attention groups in turn: by the router, or as answers of one length
+ * end in the order in which they began, so that the group of the fewest is the next in turn. MODEL.md "Steady state".
+ */
+bool steady_in_turn(const struct steady_setup *s);
+
 /* steady_deeper -- tokens in front of a piece of x tokens in the group of `number` that has most, above the mean. */
 double steady_deeper(const struct steady_times *t, double x, double number);
 
