@@ -55,12 +55,13 @@ static enum err_code check(const struct steady_setup *s, struct err *e)
         return err_set(e, ERR_RANGE, "steps are not %g times slower than they are predicted", s->slower);
     if (!s->lengths || s->lengths->n == 0 || !(s->lengths->prompt_tokens >= 1) || !(s->lengths->output_tokens >= 1))
         return err_set(e, ERR_RANGE, "requests have a token of prompt and of output at least");
-    if (s->blocks < steady_parts_of(s) || s->max_seqs < steady_parts_of(s) ||
-        (s->policy != SIMULATE_STATIC && s->budget_tokens < steady_parts_of(s)))
+    const int64_t parts = steady_parts_of(s), cache_tokens = s->blocks / parts * s->block_tokens;
+    if (s->blocks < parts || s->max_seqs < parts || (s->policy != SIMULATE_STATIC && s->budget_tokens < parts))
         return err_set(e, ERR_RANGE, "each attention group has a sequence, a block and a token of a step at least");
-    if (s->lengths->longest_tokens > (double)s->blocks * (double)s->block_tokens + .5)
-        return err_set(e, ERR_RANGE, "a request of %.0f tokens is longer than the cache of %.0f",
-                       s->lengths->longest_tokens, (double)s->blocks * (double)s->block_tokens);
+    if (s->lengths->longest_tokens > (double)cache_tokens + .5)
+        return err_set(e, ERR_RANGE, "a request of %.0f tokens is longer than the cache of %lld%s",
+                       s->lengths->longest_tokens, (long long)cache_tokens,
+                       parts > 1 ? " that an attention group has" : "");
     if (!mix_timed(s->plan))
         return err_set(e, ERR_INPUT, "no peak rate of the device is known, so steps have no times");
     return check_load(s, e);
