@@ -73,6 +73,23 @@ static double largest_of(double mean, double groups)
     }
 }
 
+/* Of so many on average, Poisson, dealt in turn: the mean of ceil(number/groups). */
+static double largest_in_turn(double mean, double groups)
+{
+    enum { TAIL = 500 }; /* not a unit: beyond it phases are as good as uniform */
+    if (mean > TAIL) return mean / groups + (groups - 1) / (2 * groups);
+    double term = exp(-mean), below = term, most = 0;
+    for (double n = 0, next = 0;; n++) {
+        if (n >= next) { /* more than that many: all groups have one more */
+            if (!(1 - below > 1e-6)) return most;
+            most += 1 - below;
+            next += groups;
+        }
+        term *= mean / (n + 1);
+        below += term;
+    }
+}
+
 /* Of those where `prompts` begin in a step of all groups on average; where a group has several, the largest. */
 static double chance_s(const struct steady_setup *s, double n, double prompts)
 {
@@ -81,7 +98,9 @@ static double chance_s(const struct steady_setup *s, double n, double prompts)
     const double pieces = prompts * prompt / x, apart_s = chance_step_s(t, n, x, pieces);
     if (!(4 * pieces > t->parts)) return apart_s;
     double at_s[STEADY_SHARES];
-    const double largest = fmin(x * largest_of(pieces / t->parts, t->parts), room), sum = pieces * x;
+    const double number =
+        steady_in_turn(s) ? largest_in_turn(pieces, t->parts) : largest_of(pieces / t->parts, t->parts);
+    const double largest = fmin(x * number, room), sum = fmax(pieces * x, largest);
     steady_times_shares_s(t, n, largest, at_s);
     return fmax(apart_s, steady_times_share_s(at_s, fmin(fmax(sum / largest - 1, 0) / (t->parts - 1), 1)));
 }
