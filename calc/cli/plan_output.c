@@ -148,9 +148,10 @@ void plan_times_apart(double is_s, double may_s, char is[UNITS_TEXT_MAX], char m
 /* Under which limits: what else is said of a candidate depends on them. */
 static const char *limits_text(struct arena *a, const struct planner_plan *x)
 {
+    char seqs[TEXT_COUNT_MAX], tokens[TEXT_COUNT_MAX];
     if (x->seqs < 1 || x->step_tokens < 1) return "";
-    const char *text =
-        arena_printf(a, ", at %lld sequences, %lld tokens a step", (long long)x->seqs, (long long)x->step_tokens);
+    const char *text = arena_printf(a, ", at %s, %s a step", text_count(seqs, x->seqs, "sequence"),
+                                    text_count(tokens, x->step_tokens, "token"));
     return text ? text : "";
 }
 
@@ -311,8 +312,9 @@ const char *plan_promises_text(struct arena *a, const struct plan_case *c)
     if (q->aim == PLANNER_JOB)
         return arena_printf(a, "done within %s, whatever the latency of each", units_format_time(s, q->deadline_s));
     if (q->aim == PLANNER_DAILY)
-        return arena_printf(a, "%s tokens out a day, whatever the latency: %.4g requests/s",
-                            units_format_count(s, c->tokens_per_day), q->traffic.rate_per_s);
+        return arena_printf(a, "%s token%s out a day, whatever the latency: %.4g requests/s",
+                            units_format_count(s, c->tokens_per_day),
+                            c->tokens_per_day > 1 || c->tokens_per_day < 1 ? "s" : "", q->traffic.rate_per_s);
     const char *ttft = "", *tpot = "";
     if (!isnan(q->ttft.s))
         ttft = arena_printf(a, "TTFT %s within %s%s", plan_part(&q->ttft), units_format_time(s, q->ttft.s),
@@ -366,8 +368,10 @@ static enum err_code write_times(struct arena *a, struct out *o, const struct pl
     }
     if (q->fidelity == PLANNER_CALIBRATED) TRY(plan_transfers(a, o, "  ", c, -1, e));
     if (listed || own)
-        put_line(o, "prices: %s%s%s (configs/hardware; --price FILE)", own ? "your file" : "",
-                 own && listed ? ", else " : "", listed ? "list prices of one hour on demand" : "");
+        put_line(o, "prices: %s%s%s", own ? "your file" : "", own && listed ? ", else " : "",
+                 listed ? own ? "list prices of one hour on demand (configs/hardware)"
+                              : "list prices of one hour on demand (configs/hardware; --price FILE)"
+                        : "");
     return ERR_OK;
 }
 
@@ -516,23 +520,26 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
     const struct planner_point *p = &x->point;
     const struct planner_headroom *h = &c->headroom;
     char s[UNITS_TEXT_MAX], t[UNITS_TEXT_MAX], u[UNITS_TEXT_MAX];
+    char count[TEXT_COUNT_MAX], tokens[TEXT_COUNT_MAX];
     const char *layout = plan_layout_words(a, &x->layout);
     out_printf(o, "\n%lld x %s, %s: %s/h\n", (long long)x->gpus, d->hw->key, layout ? layout : "",
                plan_money(s, x->cost.usd_per_h));
-    put_line(o, "weights %s, KV %s; %lld sequences and %lld tokens a step at most%s",
-             f->weights ? f->weights : "as stored", f->kv ? f->kv : "as stored", (long long)x->seqs,
-             (long long)x->step_tokens, x->layout.dp > 1 ? ", of each attention group" : "");
+    put_line(o, "weights %s, KV %s; %s and %s a step at most%s", f->weights ? f->weights : "as stored",
+             f->kv ? f->kv : "as stored", text_count(count, x->seqs, "sequence"),
+             text_count(tokens, x->step_tokens, "token"), x->layout.dp > 1 ? ", of each attention group" : "");
     write_draft(o, c);
+    char hosted[64] = "";
+    if (q->tier_bytes > 0)
+        (void)snprintf(hosted, sizeof hosted, ", of these %.1f points at the host", 100 * c->verified.loaded_frac);
     if (q->aim == PLANNER_SERVE && c->verified.n)
-        put_line(o, "simulated, %zu requests: TTFT %s, TPOT %s: %s", c->verified.n,
+        put_line(o, "simulated, %s: TTFT %s, TPOT %s: %s", text_count(count, (int64_t)c->verified.n, "request"),
                  units_format_time(s, c->verified.ttft_s), units_format_time(t, c->verified.tpot_s), plan_kept(a, c));
     if (q->prefix_cache && c->verified.n)
-        put_line(
-            o,
-            "%sof the prompts' tokens %.1f %% were found in caches, of these %.1f points at the host; on paper it is "
-            "%.1f %%, what an endless cache finds",
-            option_given(c->options, "prefix-cache") ? "" : "--kv-offloading-size caches prefixes: ",
-            100 * c->verified.cached_frac, 100 * c->verified.loaded_frac, 100 * q->traffic.found_frac);
+        put_line(o,
+                 "%sof the prompts' tokens %.1f %% were found in caches%s; on paper it is %.1f %%, what an endless "
+                 "cache finds",
+                 option_given(c->options, "prefix-cache") ? "" : "--kv-offloading-size caches prefixes: ",
+                 100 * c->verified.cached_frac, hosted, 100 * q->traffic.found_frac);
     if (c->tierless.n)
         put_line(o, "without the cache at the host %.1f %%: TTFT %s, TPOT %s%s", 100 * c->tierless.cached_frac,
                  units_format_time(s, c->tierless.ttft_s), units_format_time(t, c->tierless.tpot_s),
@@ -572,10 +579,11 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
         put_line(o, "at the host up to %s of weights a GPU, read by every step that needs them at %s",
                  units_format_bytes(s, away->bytes), units_format(t, UNITS_BYTES_PER_S, away->host_bytes_per_s));
     if (c->verified.n && c->request.aim == PLANNER_JOB)
-        put_line(o, "simulated, %zu requests of one copy: done in %s, within the deadline", c->verified.n,
-                 units_format_time(s, c->verified.makespan_s));
+        put_line(o, "simulated, %s of one copy: done in %s, within the deadline",
+                 text_count(count, (int64_t)c->verified.n, "request"), units_format_time(s, c->verified.makespan_s));
     else if (c->verified.n && c->request.aim == PLANNER_DAILY)
-        put_line(o, "simulated, %zu requests of one copy: served as they come, the queue does not grow", c->verified.n);
+        put_line(o, "simulated, %s of one copy: served as they come, the queue does not grow",
+                 text_count(count, (int64_t)c->verified.n, "request"));
     plan_doubts(a, o, c, "  ");
     if (f->weights || f->kv)
         put_line(o,

@@ -246,6 +246,13 @@ static enum err_code open_prefixes(const struct option_values *v, struct plan_ca
         return err_set(
             e, ERR_USAGE,
             "--prefix-cache: which prompts begin alike is known of a trace that names its blocks (Mooncake)");
+    size_t named = 0;
+    while (named < c->work.n && c->work.request[named].hash_n == 0) named++;
+    if (named == c->work.n)
+        return err_set(
+            e, ERR_USAGE,
+            "--prefix-cache: no request of this trace names its blocks, so nothing is known of which prompts "
+            "begin alike (Mooncake's traces have them, as hash_ids)");
     return ERR_OK;
 }
 
@@ -691,6 +698,10 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
     TRY(open_traffic(a, v, c, e));
     TRY(promise(v, "ttft", &q->ttft, e));
     TRY(promise(v, "tpot", &q->tpot, e));
+    if (!isnan(q->tpot.s) && !(q->traffic.outputs[q->traffic.n - 1] > 1))
+        return err_set(e, ERR_USAGE,
+                       "--tpot: every answer %s is one token, which has no time per output token behind it",
+                       c->trace ? "of the trace" : "(--generate)");
     TRY(open_draft(a, v, c, e));
     TRY(open_devices(a, v, c, e));
     TRY(open_choice(a, v, c, e));
