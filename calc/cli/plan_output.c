@@ -22,7 +22,7 @@ struct plan_row {
     double tokens_per_step;
     int64_t candidates, gpus, tp, pp, attention_dp, ep, dcp, replicas, max_num_seqs, max_num_batched_tokens;
     double usd_per_gpu_h, usd_per_h, usd_per_mtok_in, usd_per_mtok_out, usd_per_mtok;
-    double ttft_s, tpot_s, ttft_mean_s, tpot_mean_s, batch, rate_per_s, saturation_per_s, load_frac, busy_frac;
+    double slower, ttft_s, tpot_s, ttft_mean_s, tpot_mean_s, batch, rate_per_s, saturation_per_s, load_frac, busy_frac;
     double weight_bytes, reserve_bytes, pool_bytes, sequence_bytes, watts, joule_per_tok, makespan_s, tail_s, usd;
 };
 
@@ -64,6 +64,8 @@ static const struct column COLUMNS[] = {
     ROW(tpot_s, REAL, SECONDS, COLUMN_SHOWN, "TPOT", "time per output token, likewise"),
     ROW(ttft_mean_s, REAL, SECONDS, 0, "TTFT mean", "its mean"),
     ROW(tpot_mean_s, REAL, SECONDS, 0, "TPOT mean", "its mean"),
+    ROW(slower, REAL, RATIO, 0, "slower",
+        "times what is predicted every step takes, as the band has it; estimated layouts: times its floors"),
     ROW(batch, REAL, COUNT, 0, "batch", "sequences of a copy in flight, mean over all time"),
     ROW(rate_per_s, REAL, NONE, 0, "rate", "requests a second, all copies"),
     ROW(saturation_per_s, REAL, NONE, 0, "saturation", "requests a second at which queues grow, all copies"),
@@ -253,6 +255,7 @@ static enum err_code fill(struct arena *a, const struct plan_case *c, const stru
     r->tpot_mean_s = steady && follows ? x->point.tpot_mean_s : unknown;
     r->batch = steady ? x->point.batch : unknown;
     r->load_frac = solved ? q->traffic.rate_per_s / r->saturation_per_s : unknown;
+    r->slower = x->slower > 0 && q->fidelity == PLANNER_CALIBRATED ? x->slower : unknown;
     r->busy_frac = steady ? x->point.busy_frac : unknown;
     r->weight_bytes = x->weight_bytes > 0 ? x->weight_bytes : unknown;
     r->reserve_bytes = x->reserve_bytes > 0 ? x->reserve_bytes : unknown;
@@ -334,6 +337,40 @@ static const char *server_band(const struct plan_case *c, char *out, size_t cap)
     return out;
 }
 
+/* What the band of a device's steps was, of its best plan, else of a nearest one; 0: none was solved in one node. */
+static double slower_on(const struct plan_case *c, size_t device)
+{
+    for (size_t i = 0; i < c->result.best_n; i++) {
+        const struct planner_plan *x = &c->result.best[i];
+        if (x->device == device && x->slower > 0 && !x->estimated) return x->slower;
+    }
+    for (size_t k = 0; k < PLANNER_VERDICTS; k++) {
+        const struct planner_tally *t = &c->result.tally[device][k];
+        if (t->known && t->nearest.slower > 0 && !t->nearest.estimated) return t->nearest.slower;
+    }
+    return 0;
+}
+
+/* Devices whose steps are taken otherwise than the heading says. */
+static void write_bands(struct out *o, const struct plan_case *c)
+{
+    enum { SHOWN = 3 }; /* digits */
+    const struct planner_request *q = &c->request;
+    char said[32], own[32];
+    if (q->fidelity != PLANNER_CALIBRATED || !q->p90) return;
+    (void)snprintf(said, sizeof said, "%.*g", SHOWN,
+                   q->server ? fmax(1, q->server->slow_p90[engine_has_experts(q->format[0].model)]) : 0);
+    for (size_t d = 0; d < q->devices_n; d++) {
+        const double slower = slower_on(c, d);
+        (void)snprintf(own, sizeof own, "%.*g", SHOWN, slower);
+        if (!(slower > 0) || strcmp(said, own) == 0) continue;
+        put_line(o, "on %s steps take %s times what is predicted%s", c->device[d].hw->key, own,
+                 q->server && !engine_measured_on(q->server, c->device[d].hw)
+                     ? ": no server was measured there, so the band is that of its kernels"
+                     : "");
+    }
+}
+
 static enum err_code write_times(struct arena *a, struct out *o, const struct plan_case *c, struct err *e)
 {
     char band[96], terms[ENGINE_TEXT];
@@ -367,6 +404,7 @@ static enum err_code write_times(struct arena *a, struct out *o, const struct pl
         if (note) put_line(o, "note: %s", note);
     }
     if (q->fidelity == PLANNER_CALIBRATED) TRY(plan_transfers(a, o, "  ", c, -1, e));
+    write_bands(o, c);
     if (listed || own)
         put_line(o, "prices: %s%s%s", own ? "your file" : "", own && listed ? ", else " : "",
                  listed ? own ? "list prices of one hour on demand (configs/hardware)"
