@@ -368,7 +368,8 @@ static enum err_code open_formats(struct arena *a, const struct option_values *v
     TRY(scope_formats(a, v, e));
     TRY(model_load(a, option_get(v, "model"), set, set_n, &first, e));
     c->hub = model_hub_id(a, option_get(v, "model"));
-    if (!c->hub) c->hub = option_get(v, "model");
+    if (!c->hub) c->hub = emit_source(a, option_get(v, "model"), EMIT_CHECKPOINT);
+    if (!c->hub) return err_nomem(e);
     if (option_get(v, "what-if")) TRY(whatif_apply_all(a, &first, option_get(v, "what-if"), e));
     TRY(lora_options_parse(v, 0, &c->adapters, e));
     TRY(lora_options_apply(&c->adapters, &first, e));
@@ -582,7 +583,8 @@ static enum err_code open_draft(struct arena *a, const struct option_values *v, 
                     : d->one_pass                  ? EMIT_MEDUSA
                                                    : EMIT_MODEL;
     c->draft_hub = model_hub_id(a, c->draft);
-    if (!c->draft_hub) c->draft_hub = c->draft;
+    if (!c->draft_hub) c->draft_hub = emit_source(a, c->draft, EMIT_DRAFT_CHECKPOINT);
+    if (!c->draft_hub) return err_nomem(e);
     TRY(option_get(v, "tree") ? open_tree(a, v, c, e) : open_gammas(a, v, d, e));
     c->request.drafting = d;
     return ERR_OK;
