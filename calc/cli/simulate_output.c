@@ -422,6 +422,10 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
         simulate_put_line(o, "%s of each GPU's weights at the host, read by every step that needs them at %s",
                           units_format_bytes(b, step_offloaded_bytes(c->of.step)),
                           units_format(host, UNITS_BYTES_PER_S, c->of.offload.host_bytes_per_s));
+    if (c->of.offload.bytes > 0 && step_offloaded_frac(c->of.step) >= 1 &&
+        step_offloaded_bytes(c->of.step) < c->of.offload.bytes)
+        simulate_put_line(o, "note: %s were asked for: its layers have no more",
+                          units_format_bytes(b, c->of.offload.bytes));
     simulate_moves_heading(o, c);
     if (c->server_text)
         simulate_put_line(o,
