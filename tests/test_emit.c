@@ -61,8 +61,8 @@ static void test_plain(void **state)
     struct arena *a = arena_open();
     const struct emit_plan p = plain();
     assert_string_equal(command(a, EMIT_VLLM, &p),
-                        "# 3 copies of 4 GPUs: run this once for each, on GPUs and a port of its\n"
-                        "# own (CUDA_VISIBLE_DEVICES, --port), behind a router to the least loaded:\n"
+                        "# 3 copies of 4 GPUs: run this once for each, on GPUs and a port of its own\n"
+                        "#   (CUDA_VISIBLE_DEVICES, --port), behind a router to the least loaded:\n"
                         "# nginx with least_conn, say\n"
                         "vllm serve org/model-7B --tensor-parallel-size 4 --max-model-len 3072 \\\n"
                         "  --max-num-seqs 200 --max-num-batched-tokens 2048 \\\n"
@@ -331,11 +331,26 @@ static void test_adapters(void **state)
     arena_close(a);
 }
 
+/* Engines load a directory or an id, no JSON file. */
+static void test_source(void **state)
+{
+    (void)state;
+    struct arena *a = arena_open();
+    assert_string_equal(emit_source(a, "x/y/config.json", "?"), "x/y");
+    assert_string_equal(emit_source(a, "config.json", "?"), ".");
+    assert_string_equal(emit_source(a, "/config.json", "?"), "/");
+    assert_string_equal(emit_source(a, "x/q14.json", "?"), "?");
+    assert_string_equal(emit_source(a, "Qwen/Qwen3-14B", "?"), "Qwen/Qwen3-14B");
+    assert_string_equal(emit_source(a, "x.json/model", "?"), "x.json/model");
+    arena_close(a);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_plain),   cmocka_unit_test(test_formats), cmocka_unit_test(test_adapters),
-        cmocka_unit_test(test_layouts), cmocka_unit_test(test_mixed),   cmocka_unit_test(test_drafts),
-        cmocka_unit_test(test_pools),   cmocka_unit_test(test_quoting), cmocka_unit_test(test_width)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_source),  cmocka_unit_test(test_plain),
+                                       cmocka_unit_test(test_formats), cmocka_unit_test(test_adapters),
+                                       cmocka_unit_test(test_layouts), cmocka_unit_test(test_mixed),
+                                       cmocka_unit_test(test_drafts),  cmocka_unit_test(test_pools),
+                                       cmocka_unit_test(test_quoting), cmocka_unit_test(test_width)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

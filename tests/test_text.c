@@ -203,13 +203,23 @@ static void test_pointers(void **state)
     assert_false(text_is_pointer("", 0));
 }
 
+static void test_counts(void **state)
+{
+    char s[TEXT_COUNT_MAX];
+    (void)state;
+    assert_string_equal(text_count(s, 1, "request"), "1 request");
+    assert_string_equal(text_count(s, 0, "request"), "0 requests");
+    assert_string_equal(text_count(s, 2, "copy"), "2 copies");
+    assert_string_equal(text_count(s, 1, "copy"), "1 copy");
+    assert_string_equal(text_count(s, 3, "day"), "3 days");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pointers),        cmocka_unit_test(test_utf8),
-        cmocka_unit_test(test_clean),           cmocka_unit_test(test_suggest),
-        cmocka_unit_test(test_json_characters), cmocka_unit_test(test_numbers),
-        cmocka_unit_test(test_reals_read_back),
+        cmocka_unit_test(test_pointers), cmocka_unit_test(test_counts),          cmocka_unit_test(test_utf8),
+        cmocka_unit_test(test_clean),    cmocka_unit_test(test_suggest),         cmocka_unit_test(test_json_characters),
+        cmocka_unit_test(test_numbers),  cmocka_unit_test(test_reals_read_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -295,6 +295,18 @@ size_t text_real(char out[TEXT_NUMBER_MAX], double v)
     return n ? n : real_slow(out, v);
 }
 
+const char *text_count(char out[TEXT_COUNT_MAX], int64_t n, const char *noun)
+{
+    const size_t len = strlen(noun);
+    const bool ies = len > 1 && noun[len - 1] == 'y' && !strchr("aeiou", noun[len - 2]);
+    if (n == 1)
+        (void)snprintf(out, TEXT_COUNT_MAX, "1 %.40s", noun);
+    else
+        (void)snprintf(out, TEXT_COUNT_MAX, "%lld %.*s%s", (long long)n, (int)(ies ? len - 1 : len), noun,
+                       ies ? "ies" : "s");
+    return out;
+}
+
 bool text_is_pointer(const char *s, size_t len)
 {
     static const char FIRST[] = "version https://git-lfs.github.com/spec/";

@@ -32,7 +32,7 @@ size_t text_width(const char *s, size_t len);
  * one. Returns out. */
 const char *text_suggest(char *out, size_t cap, const char *word, const void *first, size_t stride, size_t n);
 
-enum { TEXT_JSON_MAX = 6, TEXT_NUMBER_MAX = 32 };
+enum { TEXT_JSON_MAX = 6, TEXT_NUMBER_MAX = 32, TEXT_COUNT_MAX = 64 };
 
 /* text_json_char -- the JSON form (TEXT_JSON_MAX bytes at most, no NUL) of the character at s, of which n >= 1 bytes
  * are readable: controls, quote and backslash escaped, other hostile characters as \uXXXX, ill-formed bytes as U+FFFD.
@@ -41,6 +41,10 @@ size_t text_json_char(char out[TEXT_JSON_MAX], const char *s, size_t n, size_t *
 
 /* text_int -- decimal digits of v, no NUL. Returns the bytes written (at most 20). */
 size_t text_int(char out[TEXT_NUMBER_MAX], int64_t v);
+
+/* text_count -- "1 request", "3 requests", "2 copies": n of a noun of at most 40 bytes, in the singular, whose plural
+ * has an s, or ies for a consonant's y. Returns out. */
+const char *text_count(char out[TEXT_COUNT_MAX], int64_t n, const char *noun);
 
 /* text_real -- v as decimal text that strtod reads back to the same double, no NUL: whole numbers under 2^63 as plain
  * digits, otherwise 15, 16 or 17 significant digits, the fewest that are exact. Legal JSON. v is finite; -0 becomes 0.

@@ -127,9 +127,11 @@ static enum err_code too_late(const char *what, double promised_s, double value_
 {
     char is[UNITS_TEXT_MAX], may[UNITS_TEXT_MAX], least[UNITS_TEXT_MAX];
     plan_times_apart(value_s, promised_s, is, may);
-    return err_set(e, ERR_NO,
-                   "no plan: the nearest, %s, has a %s of %s, and %s are promised; no engine there is below %s (%s)",
-                   where, what, is, may, units_format_time(least, floor_s), by);
+    return err_set(
+        e, ERR_NO,
+        "no plan: the nearest, %s, has a %s of %s at the rate asked for, and %s are promised; a request alone "
+        "could have %s there (%s), so it is the traffic that forbids it: more GPUs (--max-gpus), or fewer requests",
+        where, what, is, may, units_format_time(least, floor_s), by);
 }
 
 /* The nearest with its figures, of those that a simulation said no to. */

@@ -22,7 +22,7 @@ struct plan_row {
     double tokens_per_step;
     int64_t candidates, gpus, tp, pp, attention_dp, ep, dcp, replicas, max_num_seqs, max_num_batched_tokens;
     double usd_per_gpu_h, usd_per_h, usd_per_mtok_in, usd_per_mtok_out, usd_per_mtok;
-    double ttft_s, tpot_s, ttft_mean_s, tpot_mean_s, batch, rate_per_s, saturation_per_s, load_frac, busy_frac;
+    double slower, ttft_s, tpot_s, ttft_mean_s, tpot_mean_s, batch, rate_per_s, saturation_per_s, load_frac, busy_frac;
     double weight_bytes, reserve_bytes, pool_bytes, sequence_bytes, watts, joule_per_tok, makespan_s, tail_s, usd;
 };
 
@@ -64,6 +64,8 @@ static const struct column COLUMNS[] = {
     ROW(tpot_s, REAL, SECONDS, COLUMN_SHOWN, "TPOT", "time per output token, likewise"),
     ROW(ttft_mean_s, REAL, SECONDS, 0, "TTFT mean", "its mean"),
     ROW(tpot_mean_s, REAL, SECONDS, 0, "TPOT mean", "its mean"),
+    ROW(slower, REAL, RATIO, 0, "slower",
+        "times what is predicted every step takes, as the band has it; estimated layouts: times its floors"),
     ROW(batch, REAL, COUNT, 0, "batch", "sequences of a copy in flight, mean over all time"),
     ROW(rate_per_s, REAL, NONE, 0, "rate", "requests a second, all copies"),
     ROW(saturation_per_s, REAL, NONE, 0, "saturation", "requests a second at which queues grow, all copies"),
@@ -148,9 +150,10 @@ void plan_times_apart(double is_s, double may_s, char is[UNITS_TEXT_MAX], char m
 /* Under which limits: what else is said of a candidate depends on them. */
 static const char *limits_text(struct arena *a, const struct planner_plan *x)
 {
+    char seqs[TEXT_COUNT_MAX], tokens[TEXT_COUNT_MAX];
     if (x->seqs < 1 || x->step_tokens < 1) return "";
-    const char *text =
-        arena_printf(a, ", at %lld sequences, %lld tokens a step", (long long)x->seqs, (long long)x->step_tokens);
+    const char *text = arena_printf(a, ", at %s, %s a step", text_count(seqs, x->seqs, "sequence"),
+                                    text_count(tokens, x->step_tokens, "token"));
     return text ? text : "";
 }
 
@@ -252,6 +255,7 @@ static enum err_code fill(struct arena *a, const struct plan_case *c, const stru
     r->tpot_mean_s = steady && follows ? x->point.tpot_mean_s : unknown;
     r->batch = steady ? x->point.batch : unknown;
     r->load_frac = solved ? q->traffic.rate_per_s / r->saturation_per_s : unknown;
+    r->slower = x->slower > 0 && q->fidelity == PLANNER_CALIBRATED ? x->slower : unknown;
     r->busy_frac = steady ? x->point.busy_frac : unknown;
     r->weight_bytes = x->weight_bytes > 0 ? x->weight_bytes : unknown;
     r->reserve_bytes = x->reserve_bytes > 0 ? x->reserve_bytes : unknown;
@@ -311,8 +315,9 @@ const char *plan_promises_text(struct arena *a, const struct plan_case *c)
     if (q->aim == PLANNER_JOB)
         return arena_printf(a, "done within %s, whatever the latency of each", units_format_time(s, q->deadline_s));
     if (q->aim == PLANNER_DAILY)
-        return arena_printf(a, "%s tokens out a day, whatever the latency: %.4g requests/s",
-                            units_format_count(s, c->tokens_per_day), q->traffic.rate_per_s);
+        return arena_printf(a, "%s token%s out a day, whatever the latency: %.4g requests/s",
+                            units_format_count(s, c->tokens_per_day),
+                            c->tokens_per_day > 1 || c->tokens_per_day < 1 ? "s" : "", q->traffic.rate_per_s);
     const char *ttft = "", *tpot = "";
     if (!isnan(q->ttft.s))
         ttft = arena_printf(a, "TTFT %s within %s%s", plan_part(&q->ttft), units_format_time(s, q->ttft.s),
@@ -330,6 +335,40 @@ static const char *server_band(const struct plan_case *c, char *out, size_t cap)
     if (!q->p90) return "as predicted, half of its services take longer";
     (void)snprintf(out, cap, "times %.3g, within which nine in ten of its published TPOT are", fmax(1, slow));
     return out;
+}
+
+/* What the band of a device's steps was, of its best plan, else of a nearest one; 0: none was solved in one node. */
+static double slower_on(const struct plan_case *c, size_t device)
+{
+    for (size_t i = 0; i < c->result.best_n; i++) {
+        const struct planner_plan *x = &c->result.best[i];
+        if (x->device == device && x->slower > 0 && !x->estimated) return x->slower;
+    }
+    for (size_t k = 0; k < PLANNER_VERDICTS; k++) {
+        const struct planner_tally *t = &c->result.tally[device][k];
+        if (t->known && t->nearest.slower > 0 && !t->nearest.estimated) return t->nearest.slower;
+    }
+    return 0;
+}
+
+/* Devices whose steps are taken otherwise than the heading says. */
+static void write_bands(struct out *o, const struct plan_case *c)
+{
+    enum { SHOWN = 3 }; /* digits */
+    const struct planner_request *q = &c->request;
+    char said[32], own[32];
+    if (q->fidelity != PLANNER_CALIBRATED || !q->p90) return;
+    (void)snprintf(said, sizeof said, "%.*g", SHOWN,
+                   q->server ? fmax(1, q->server->slow_p90[engine_has_experts(q->format[0].model)]) : 0);
+    for (size_t d = 0; d < q->devices_n; d++) {
+        const double slower = slower_on(c, d);
+        (void)snprintf(own, sizeof own, "%.*g", SHOWN, slower);
+        if (!(slower > 0) || strcmp(said, own) == 0) continue;
+        put_line(o, "on %s steps take %s times what is predicted%s", c->device[d].hw->key, own,
+                 q->server && !engine_measured_on(q->server, c->device[d].hw)
+                     ? ": no server was measured there, so the band is that of its kernels"
+                     : "");
+    }
 }
 
 static enum err_code write_times(struct arena *a, struct out *o, const struct plan_case *c, struct err *e)
@@ -365,9 +404,12 @@ static enum err_code write_times(struct arena *a, struct out *o, const struct pl
         if (note) put_line(o, "note: %s", note);
     }
     if (q->fidelity == PLANNER_CALIBRATED) TRY(plan_transfers(a, o, "  ", c, -1, e));
+    write_bands(o, c);
     if (listed || own)
-        put_line(o, "prices: %s%s%s (configs/hardware; --price FILE)", own ? "your file" : "",
-                 own && listed ? ", else " : "", listed ? "list prices of one hour on demand" : "");
+        put_line(o, "prices: %s%s%s", own ? "your file" : "", own && listed ? ", else " : "",
+                 listed ? own ? "list prices of one hour on demand (configs/hardware)"
+                              : "list prices of one hour on demand (configs/hardware; --price FILE)"
+                        : "");
     return ERR_OK;
 }
 
@@ -516,23 +558,26 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
     const struct planner_point *p = &x->point;
     const struct planner_headroom *h = &c->headroom;
     char s[UNITS_TEXT_MAX], t[UNITS_TEXT_MAX], u[UNITS_TEXT_MAX];
+    char count[TEXT_COUNT_MAX], tokens[TEXT_COUNT_MAX];
     const char *layout = plan_layout_words(a, &x->layout);
     out_printf(o, "\n%lld x %s, %s: %s/h\n", (long long)x->gpus, d->hw->key, layout ? layout : "",
                plan_money(s, x->cost.usd_per_h));
-    put_line(o, "weights %s, KV %s; %lld sequences and %lld tokens a step at most%s",
-             f->weights ? f->weights : "as stored", f->kv ? f->kv : "as stored", (long long)x->seqs,
-             (long long)x->step_tokens, x->layout.dp > 1 ? ", of each attention group" : "");
+    put_line(o, "weights %s, KV %s; %s and %s a step at most%s", f->weights ? f->weights : "as stored",
+             f->kv ? f->kv : "as stored", text_count(count, x->seqs, "sequence"),
+             text_count(tokens, x->step_tokens, "token"), x->layout.dp > 1 ? ", of each attention group" : "");
     write_draft(o, c);
+    char hosted[64] = "";
+    if (q->tier_bytes > 0)
+        (void)snprintf(hosted, sizeof hosted, ", of these %.1f points at the host", 100 * c->verified.loaded_frac);
     if (q->aim == PLANNER_SERVE && c->verified.n)
-        put_line(o, "simulated, %zu requests: TTFT %s, TPOT %s: %s", c->verified.n,
+        put_line(o, "simulated, %s: TTFT %s, TPOT %s: %s", text_count(count, (int64_t)c->verified.n, "request"),
                  units_format_time(s, c->verified.ttft_s), units_format_time(t, c->verified.tpot_s), plan_kept(a, c));
     if (q->prefix_cache && c->verified.n)
-        put_line(
-            o,
-            "%sof the prompts' tokens %.1f %% were found in caches, of these %.1f points at the host; on paper it is "
-            "%.1f %%, what an endless cache finds",
-            option_given(c->options, "prefix-cache") ? "" : "--kv-offloading-size caches prefixes: ",
-            100 * c->verified.cached_frac, 100 * c->verified.loaded_frac, 100 * q->traffic.found_frac);
+        put_line(o,
+                 "%sof the prompts' tokens %.1f %% were found in caches%s; on paper it is %.1f %%, what an endless "
+                 "cache finds",
+                 option_given(c->options, "prefix-cache") ? "" : "--kv-offloading-size caches prefixes: ",
+                 100 * c->verified.cached_frac, hosted, 100 * q->traffic.found_frac);
     if (c->tierless.n)
         put_line(o, "without the cache at the host %.1f %%: TTFT %s, TPOT %s%s", 100 * c->tierless.cached_frac,
                  units_format_time(s, c->tierless.ttft_s), units_format_time(t, c->tierless.tpot_s),
@@ -572,10 +617,11 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
         put_line(o, "at the host up to %s of weights a GPU, read by every step that needs them at %s",
                  units_format_bytes(s, away->bytes), units_format(t, UNITS_BYTES_PER_S, away->host_bytes_per_s));
     if (c->verified.n && c->request.aim == PLANNER_JOB)
-        put_line(o, "simulated, %zu requests of one copy: done in %s, within the deadline", c->verified.n,
-                 units_format_time(s, c->verified.makespan_s));
+        put_line(o, "simulated, %s of one copy: done in %s, within the deadline",
+                 text_count(count, (int64_t)c->verified.n, "request"), units_format_time(s, c->verified.makespan_s));
     else if (c->verified.n && c->request.aim == PLANNER_DAILY)
-        put_line(o, "simulated, %zu requests of one copy: served as they come, the queue does not grow", c->verified.n);
+        put_line(o, "simulated, %s of one copy: served as they come, the queue does not grow",
+                 text_count(count, (int64_t)c->verified.n, "request"));
     plan_doubts(a, o, c, "  ");
     if (f->weights || f->kv)
         put_line(o,

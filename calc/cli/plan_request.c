@@ -246,6 +246,13 @@ static enum err_code open_prefixes(const struct option_values *v, struct plan_ca
         return err_set(
             e, ERR_USAGE,
             "--prefix-cache: which prompts begin alike is known of a trace that names its blocks (Mooncake)");
+    size_t named = 0;
+    while (named < c->work.n && c->work.request[named].hash_n == 0) named++;
+    if (named == c->work.n)
+        return err_set(
+            e, ERR_USAGE,
+            "--prefix-cache: no request of this trace names its blocks, so nothing is known of which prompts "
+            "begin alike (Mooncake's traces have them, as hash_ids)");
     return ERR_OK;
 }
 
@@ -361,7 +368,8 @@ static enum err_code open_formats(struct arena *a, const struct option_values *v
     TRY(scope_formats(a, v, e));
     TRY(model_load(a, option_get(v, "model"), set, set_n, &first, e));
     c->hub = model_hub_id(a, option_get(v, "model"));
-    if (!c->hub) c->hub = option_get(v, "model");
+    if (!c->hub) c->hub = emit_source(a, option_get(v, "model"), EMIT_CHECKPOINT);
+    if (!c->hub) return err_nomem(e);
     if (option_get(v, "what-if")) TRY(whatif_apply_all(a, &first, option_get(v, "what-if"), e));
     TRY(lora_options_parse(v, 0, &c->adapters, e));
     TRY(lora_options_apply(&c->adapters, &first, e));
@@ -575,7 +583,8 @@ static enum err_code open_draft(struct arena *a, const struct option_values *v, 
                     : d->one_pass                  ? EMIT_MEDUSA
                                                    : EMIT_MODEL;
     c->draft_hub = model_hub_id(a, c->draft);
-    if (!c->draft_hub) c->draft_hub = c->draft;
+    if (!c->draft_hub) c->draft_hub = emit_source(a, c->draft, EMIT_DRAFT_CHECKPOINT);
+    if (!c->draft_hub) return err_nomem(e);
     TRY(option_get(v, "tree") ? open_tree(a, v, c, e) : open_gammas(a, v, d, e));
     c->request.drafting = d;
     return ERR_OK;
@@ -691,6 +700,10 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
     TRY(open_traffic(a, v, c, e));
     TRY(promise(v, "ttft", &q->ttft, e));
     TRY(promise(v, "tpot", &q->tpot, e));
+    if (!isnan(q->tpot.s) && !(q->traffic.outputs[q->traffic.n - 1] > 1))
+        return err_set(e, ERR_USAGE,
+                       "--tpot: every answer %s is one token, which has no time per output token behind it",
+                       c->trace ? "of the trace" : "(--generate)");
     TRY(open_draft(a, v, c, e));
     TRY(open_devices(a, v, c, e));
     TRY(open_choice(a, v, c, e));

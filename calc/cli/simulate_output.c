@@ -399,7 +399,7 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
         if (w.dp > 1) (void)snprintf(groups, sizeof groups, "attention-DP %lld, ", (long long)w.dp);
         (void)snprintf(spread, sizeof spread, "%sEP %lld, ", groups, (long long)w.ep);
     }
-    char line[320];
+    char line[320], count[TEXT_COUNT_MAX], more[TEXT_COUNT_MAX];
     (void)snprintf(line, sizeof line, "%s on %lld x %s, TP %lld, %s%s%lld replica%s",
                    text_clean(model, sizeof model, of->model.name, strlen(of->model.name)), (long long)of->gpus,
                    text_clean(device, sizeof device, of->hw.name, strlen(of->hw.name)), (long long)of->tp, shared,
@@ -412,15 +412,20 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
     if (c->setup.policy == SIMULATE_STATIC)
         simulate_put_line(o, "static batches of at most %lld", (long long)s->max_num_seqs);
     else
-        simulate_put_line(o, "%s: steps of at most %lld tokens and %lld sequences%s%s%s",
+        simulate_put_line(o, "%s: steps of at most %s and %s%s%s%s",
                           c->setup.policy == SIMULATE_FCFS ? "fcfs, prompts first" : "chunked prefill",
-                          (long long)s->max_num_batched_tokens, (long long)s->max_num_seqs,
+                          text_count(count, s->max_num_batched_tokens, "token"),
+                          text_count(more, s->max_num_seqs, "sequence"),
                           c->setup.groups > 1 ? ", all attention groups together" : "",
                           s->replicas > 1 ? "; route " : "", s->replicas > 1 ? c->route : "");
     if (c->of.offload.bytes > 0)
         simulate_put_line(o, "%s of each GPU's weights at the host, read by every step that needs them at %s",
                           units_format_bytes(b, step_offloaded_bytes(c->of.step)),
                           units_format(host, UNITS_BYTES_PER_S, c->of.offload.host_bytes_per_s));
+    if (c->of.offload.bytes > 0 && step_offloaded_frac(c->of.step) >= 1 &&
+        step_offloaded_bytes(c->of.step) < c->of.offload.bytes)
+        simulate_put_line(o, "note: %s were asked for: its layers have no more",
+                          units_format_bytes(b, c->of.offload.bytes));
     simulate_moves_heading(o, c);
     if (c->server_text)
         simulate_put_line(o,
@@ -451,14 +456,14 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
         simulate_put_line(o, "%lld request%s of %s%s", (long long)s->requests, s->requests == 1 ? "" : "s",
                           text_clean(trace, sizeof trace, c->trace, strlen(c->trace)), offered_text(offered, s));
     else if (c->spec.concurrency > 0)
-        simulate_put_line(o, "%lld requests of %lld clients, each with one at a time, seed %lld",
-                          (long long)s->requests, (long long)c->spec.concurrency, (long long)s->seed);
+        simulate_put_line(o, "%s of %s, each with one at a time, seed %lld", text_count(count, s->requests, "request"),
+                          text_count(more, c->spec.concurrency, "client"), (long long)s->seed);
     else if (c->spec.rate_per_s > 0)
-        simulate_put_line(o, "%lld requests%s, %s, %.4g %sa second, seed %lld", (long long)s->requests,
+        simulate_put_line(o, "%s%s, %s, %.4g %sa second, seed %lld", text_count(count, s->requests, "request"),
                           c->spec.turns > 1 ? " of conversations" : "", c->arrivals, c->spec.rate_per_s,
                           c->spec.turns > 1 ? "conversations " : "", (long long)s->seed);
     else
-        simulate_put_line(o, "%lld requests at once, seed %lld", (long long)s->requests, (long long)s->seed);
+        simulate_put_line(o, "%s at once, seed %lld", text_count(count, s->requests, "request"), (long long)s->seed);
     if (c->work.samples > 1) simulate_put_line(o, "%lld answers to each prompt", (long long)c->work.samples);
     if (c->work.note) simulate_put_line(o, "note: %s", c->work.note);
     if (c->setup.prefix_cache && counts_cached(&c->work))
@@ -490,12 +495,13 @@ static void write_spreads(struct out *o, const struct summary *s)
 
 static void write_verdict(struct out *o, const struct simulate_case *c, const struct summary *s)
 {
+    char count[TEXT_COUNT_MAX];
     if (s->refused > 0)
-        simulate_put_line(o, "%lld requests refused: longer than the cache or than %lld tokens", (long long)s->refused,
-                          (long long)c->setup.max_len_tokens);
+        simulate_put_line(o, "%s refused: longer than the cache or than %lld tokens",
+                          text_count(count, s->refused, "request"), (long long)c->setup.max_len_tokens);
     if (s->partial)
-        simulate_put_line(o, "PARTIAL: interrupted after %lld of %lld requests; times are of those alone",
-                          (long long)s->finished, (long long)s->requests);
+        simulate_put_line(o, "PARTIAL: interrupted after %lld of %s; times are of those alone", (long long)s->finished,
+                          text_count(count, s->requests, "request"));
     if (s->growing)
         simulate_put_line(
             o,

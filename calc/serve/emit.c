@@ -25,6 +25,16 @@ enum err_code emit_find(const char *name, enum emit_engine *out, struct err *e)
                    text_clean(clean, sizeof clean, name, strlen(name)));
 }
 
+const char *emit_source(struct arena *a, const char *name, const char *unknown)
+{
+    static const char CONFIG[] = "config.json", JSON[] = ".json";
+    const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
+    const size_t n = strlen(base), ext = sizeof JSON - 1;
+    if (strcmp(base, CONFIG) == 0)
+        return !slash ? "." : slash == name ? "/" : arena_printf(a, "%.*s", (int)(slash - name), name);
+    return n > ext && strcmp(base + n - ext, JSON) == 0 ? unknown : name;
+}
+
 enum { VLLM_RANK_MAX = 512 };
 
 const char *emit_refusal(enum emit_engine engine, const struct emit_plan *p)
@@ -169,24 +179,38 @@ static const char *quoted(struct arena *a, const char *s)
 static void say_copies(struct lines *o, const struct emit_plan *p, const char *router)
 {
     const struct layout *l = &p->layout;
-    char text[256];
-    const long long copy = (long long)(layout_group(l) * l->pp);
+    char text[384];
+    const long long copy = (long long)(layout_group(l) * l->pp), decode = (long long)(l->replicas - p->prefill);
     if (p->prefill > 0) {
-        (void)snprintf(text, sizeof text,
-                       "%lld copies of %lld GPU%s prefill and %lld decode: run this once for each, on",
-                       (long long)p->prefill, copy, copy == 1 ? "" : "s", (long long)(l->replicas - p->prefill));
+        (void)snprintf(
+            text, sizeof text,
+            "%lld %s of %lld GPU%s prefill%s and %lld decode%s: run this once for each, on GPUs and a port of "
+            "its own (CUDA_VISIBLE_DEVICES, --port), behind a router that sends each prompt to the one kind "
+            "and then to the other:",
+            (long long)p->prefill, p->prefill == 1 ? "copy" : "copies", copy, copy == 1 ? "" : "s",
+            p->prefill == 1 ? "s" : "", decode, decode == 1 ? "s" : "");
         comment(o, text);
-        comment(o, "GPUs and a port of its own (CUDA_VISIBLE_DEVICES, --port), behind a router that sends");
-        comment(o, "each prompt to the one kind and then to the other:");
         comment(o, router);
+        comment(o, "one line serves both kinds: its limits are the plan's, which has the same in both, and sequences "
+                   "of those that decode and tokens of a step of those that prefill may be sized apart");
     } else if (l->replicas > 1) {
         (void)snprintf(text, sizeof text,
-                       "%lld copies of %lld GPU%s: run this once for each, on GPUs and a port of its",
+                       "%lld copies of %lld GPU%s: run this once for each, on GPUs and a port of its own "
+                       "(CUDA_VISIBLE_DEVICES, --port), behind a router to the least loaded:",
                        (long long)l->replicas, copy, copy == 1 ? "" : "s");
         comment(o, text);
-        comment(o, "own (CUDA_VISIBLE_DEVICES, --port), behind a router to the least loaded:");
         comment(o, router);
     }
+}
+
+static void say_checkpoint(struct lines *o, const struct emit_plan *p)
+{
+    if (strcmp(p->model, EMIT_CHECKPOINT) == 0)
+        comment(o, EMIT_CHECKPOINT
+                " is the directory of the checkpoint, or its id: the model was described by one file, which no engine "
+                "loads");
+    if (p->draft_tokens > 0 && p->draft && strcmp(p->draft, EMIT_DRAFT_CHECKPOINT) == 0)
+        comment(o, EMIT_DRAFT_CHECKPOINT " is that of the draft, likewise");
 }
 
 static void say_weights(struct lines *o, const struct emit_plan *p, bool on_load)
@@ -281,6 +305,7 @@ static void put_vllm(struct lines *o, const struct emit_plan *p, const char *mod
 {
     const struct layout *l = &p->layout;
     say_copies(o, p, p->prefill > 0 ? "vLLM's examples of disaggregated serving have one" : BALANCER);
+    say_checkpoint(o, p);
     say_weights(o, p, true);
     say_draft(o, p);
     if (nodes_of(l) > 1) say_nodes(o, l, l->dp > 1 ? RANKED : NULL);
@@ -337,6 +362,7 @@ static void put_sglang(struct lines *o, const struct emit_plan *p, const char *m
                                 "http://HOST:PORT ... --decode http://HOST:PORT ..."
                               : "python -m sglang_router.launch_router --worker-urls http://HOST:PORT ...");
     if (p->prefill > 0) comment(o, "those that decode: --disaggregation-mode decode");
+    say_checkpoint(o, p);
     say_weights(o, p, true);
     say_draft(o, p);
     if (p->mixed && !mixed && p->prefill == 0)
@@ -412,6 +438,7 @@ static void put_trtllm(struct lines *o, const struct emit_plan *p, const char *m
                p->prefill > 0 ? "trtllm-serve disaggregated -c FILE, which names context_servers and generation_servers"
                               : BALANCER);
     if (p->prefill > 0) comment(o, "those that prefill also with disable_overlap_scheduler: true in their file");
+    say_checkpoint(o, p);
     say_weights(o, p, false);
     if (nodes_of(l) > 1) {
         comment(o, "one task for each GPU of all nodes of a copy, by Slurm (or mpirun -n likewise), once:");

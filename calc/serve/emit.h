@@ -50,6 +50,14 @@ struct emit_plan {
 const char *emit_name(enum emit_engine engine);
 enum err_code emit_find(const char *name, enum emit_engine *out, struct err *e);
 
+/* Stands for a checkpoint whose place is not known: of a model described by one JSON file alone, and of its draft. */
+#define EMIT_CHECKPOINT "CHECKPOINT_DIR"
+#define EMIT_DRAFT_CHECKPOINT "DRAFT_CHECKPOINT_DIR"
+
+/* emit_source -- what an engine loads a model by, of the name it was asked by: engines take a directory or an id, so of
+ * .../config.json its directory, of any other JSON file `unknown`, else the name. NULL: no memory. */
+const char *emit_source(struct arena *a, const char *name, const char *unknown);
+
 /* emit_refusal -- why the engine cannot run it, a sentence; NULL: it can. */
 const char *emit_refusal(enum emit_engine engine, const struct emit_plan *p);
 

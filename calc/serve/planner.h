@@ -192,6 +192,7 @@ struct planner_plan {
     double batch_most;                                              /* sequences of a copy that memory and seqs allow */
     bool memory_binds;                                              /* memory, not seqs */
     bool estimated;    /* calibrated, but the layout by the ratio of another one's floors */
+    double slower;     /* times what is predicted every step takes at the band; estimated: its floors; 0: not solved */
     double rate_per_s; /* of one copy */
     struct planner_point point;
     struct price_cost cost;

@@ -238,6 +238,7 @@ enum err_code planner_queue(struct planner *p, struct planner_unit *u, struct pl
     *o = planner_point_unknown();
     TRY(open_floors(&g, most, e));
     TRY(ratio_of(&g, most, e));
+    plan->slower = g.ratio;
     struct times t = times_at(&g, decoding_of(&g, most));
     const struct flock k = flock_of(&g, most);
     /* all at once, prompts fill the steps and all stages */

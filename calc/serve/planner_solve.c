@@ -176,6 +176,7 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, cons
     TRY(planner_clock_of(p, u->device, u->format, &u->layout, u->gamma, &c, e));
     struct steady_setup s;
     planner_steady(p, u, plan, c, &s);
+    plan->slower = s.slower;
     const struct planner_link link = planner_link_of(q, u->device, plan->gpus);
     struct steady_decode decode = {.plan = c->plan,
                                    .calibrated = c->calibrated,

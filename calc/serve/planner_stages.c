@@ -96,6 +96,7 @@ enum err_code planner_stages(struct planner *p, struct planner_unit *u, const st
     TRY(planner_clock_of(p, u->device, u->format, &u->layout, 0, &c, e));
     planner_steady(p, u, plan, c, &s);
     TRY(planner_ratio(p, u, plan, &s.slower, e));
+    plan->slower = s.slower;
     struct steady_flights f = {.slower = s.slower,
                                .stages = u->layout.pp,
                                .budget_tokens = s.budget_tokens,

@@ -231,10 +231,10 @@ static enum err_code take_arrival(struct simulation *m, bool followed, struct er
         return arrive(m, f.request, f.at_s, e);
     }
     const uint32_t i = (uint32_t)m->next++;
-    TRY(arrive(m, i, m->s->work->request[i].arrival_s, e));
+    /* before it: who comes, or is refused as it comes, has not waited */
     if (m->next == (m->s->work->first_n + 1) / 2) m->out->waiting_half = waiting(m);
     if (m->next == m->s->work->first_n) m->out->waiting_last = waiting(m);
-    return ERR_OK;
+    return arrive(m, i, m->s->work->request[i].arrival_s, e);
 }
 
 static enum err_code run_events(struct simulation *m, struct err *e)
@@ -344,8 +344,9 @@ static void add_up(struct simulation *m)
         o->loaded_tokens += o->record[i].loaded_tokens;
         o->output_tokens += (double)w->request[i].output_tokens * (double)w->samples;
     }
-    /* A queue that holds a twentieth of all that came, and grew by half in the second half of the arrivals. */
-    o->growing = w->open && w->timed && w->span_s > 0 && o->waiting_last > w->first_n / 20 &&
+    /* A queue that holds a twentieth of all that came, and more than one that a step keeps waiting, and grew by half in
+     * the second half of the arrivals. */
+    o->growing = w->open && w->timed && w->span_s > 0 && o->waiting_last > 1 && o->waiting_last > w->first_n / 20 &&
                  2 * o->waiting_last > 3 * o->waiting_half;
 }
 

@@ -29,6 +29,7 @@ struct request {
     int64_t left;          /* tokens of its prompt that are in no batch yet */
     int64_t made;          /* tokens before it lost its cache */
     double tpot_s;
+    int64_t waiting; /* that wait when a batch has landed behind which it is the last that came; -1: none has */
 };
 
 /* Those that are in one batch after another. */
@@ -62,7 +63,6 @@ struct flights {
     int64_t running, decoding_made;
     double held; /* tokens */
     int64_t ended, no_place, no_cache;
-    int64_t waiting_half, waiting_last; /* when half of those whose ends are awaited had come, and all of them */
 };
 
 /* ---- the stream ---- */
@@ -76,8 +76,10 @@ static void make_stream(struct flights *f)
     if (comes) steady_stream_gaps(&times, s->arrival_cv2, prompt, output, f->requests);
     for (int64_t i = 0; i < f->requests; i++) {
         if (comes) at += prompt[i];
-        f->request[i] =
-            (struct request){.arrival_s = comes ? at / s->rate_per_s : 0, .ttft_s = (double)NAN, .tpot_s = (double)NAN};
+        f->request[i] = (struct request){.arrival_s = comes ? at / s->rate_per_s : 0,
+                                         .ttft_s = (double)NAN,
+                                         .tpot_s = (double)NAN,
+                                         .waiting = -1};
     }
     steady_stream_strata(&lengths, prompt, f->requests);
     steady_stream_strata(&lengths, output, f->requests);
@@ -282,10 +284,19 @@ static int64_t land(struct flights *f)
 
 /* ---- a run ---- */
 
+/* Those that waited when so many had come. */
+static int64_t waiting(const struct flights *f, int64_t came)
+{
+    int64_t i = came - 1;
+    while (i >= 0 && f->request[i].waiting < 0) i--;
+    return i < 0 ? 0 : f->request[i].waiting;
+}
+
 /* Whether arrivals outrun the service, as a simulation says it (simulate.h). */
 static bool grows(const struct flights *f, int64_t to)
 {
-    return isfinite(f->s->rate_per_s) && f->waiting_last > to / 20 && 2 * f->waiting_last > 3 * f->waiting_half;
+    const int64_t half = waiting(f, to / 2), last = waiting(f, to);
+    return isfinite(f->s->rate_per_s) && last > to / 20 && 2 * last > 3 * half;
 }
 
 static enum err_code open(struct flights *f, struct err *e)
@@ -371,7 +382,7 @@ enum err_code steady_flights_run(struct arena *a, const struct steady_flights *s
     *out = (struct steady_flights_result){.n = 0};
     enum err_code code = open(&f, e);
     if (code == ERR_OK) {
-        int64_t landed = -1, began = -1;
+        int64_t landed = -1, began = -1; /* began: had ended when looking begins; of few that end, from the start */
         make_stream(&f);
         for (int64_t k = 0; k < BATCHES_MAX && f.ended < to; k++) {
             launch(&f, landed);
@@ -383,16 +394,19 @@ enum err_code steady_flights_run(struct arena *a, const struct steady_flights *s
                 continue;
             }
             landed = land(&f);
-            if (2 * f.came <= to) f.waiting_half = f.came - f.next;
-            if (f.came <= to) f.waiting_last = f.came - f.next;
+            if (f.came > 0) f.request[f.came - 1].waiting = f.came - f.next;
             if (began < 0 && f.ended >= from) {
                 began = f.ended;
                 from_s = f.clock_s;
                 made = (double)f.decoding_made;
             }
         }
+        if (f.ended < to) { /* out of batches: what they answered is looked at */
+            to = f.ended;
+            from = from < to / 3 ? from : to / 3;
+        }
         out->rate_per_s = steps > 0 ? ((double)f.decoding_made - made) / steps / (f.clock_s - from_s)
-                                    : (double)(f.ended - began) / (f.clock_s - from_s);
+                                    : ((double)f.ended - fmax((double)began, 0)) / (f.clock_s - from_s);
         out->busy_frac = 1 - f.idle_s / f.clock_s;
         out->cache = f.no_cache > f.no_place;
         out->growing = grows(&f, to);

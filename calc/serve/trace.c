@@ -259,7 +259,9 @@ static enum err_code note_of(struct reader *r, size_t apart, const char **out)
                  r->odd, r->odd == 1 ? "" : "s", r->odd_line));
     if (r->late > 0) TRY(note(r, out, "%zu row%s stood before earlier ones: sorted", r->late, r->late == 1 ? "" : "s"));
     if (apart > 0)
-        TRY(note(r, out, "%zu name%s of blocks stand%s behind different ones: found only where all before is the same",
+        TRY(note(r, out,
+                 "hash_ids: %zu block%s that the trace names elsewhere too come%s behind another beginning; a prefix "
+                 "cache finds a block where all before it is the same, so there it is another one",
                  apart, apart == 1 ? "" : "s", apart == 1 ? "s" : ""));
     return ERR_OK;
 }
