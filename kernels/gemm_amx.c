@@ -106,7 +106,7 @@ struct ahead {
 struct piece {
     const char *a, *w;
     size_t depth, a_step, a_tile; /* steps; bytes from step to step, from tile to tile of rows */
-    struct ahead weights, rows;
+    struct ahead weights, rows, sums;
 };
 
 OP void ask(const struct ahead *x, size_t step)
@@ -130,6 +130,8 @@ OP void multiply(const struct piece *p, size_t tiles)
             TILE_PRODUCT(3, 6, 7);
             TILE_LOAD(7, w, AMX_LINE);
             ask(&p->rows, l);
+            for (size_t i = 0; i < p->sums.lines; i++)
+                _mm_prefetch(p->sums.at + (l * p->sums.lines + i) * AMX_LINE, _MM_HINT_T0);
             TILE_PRODUCT(2, 6, 7);
         }
         if (tiles > 2) {
@@ -259,6 +261,8 @@ OP void run_cell(const struct job *j, const struct cell *c, char *sums)
                                         .a_step = j->tile_bytes,
                                         .a_tile = depth * j->tile_bytes,
                                         .weights = weights_ahead(j, c, column, from, end, b),
+                                        .sums = {last && first ? NULL : at.sums + tiles * STEP,
+                                                 last && first ? 0 : parts_of(tiles * STEP / AMX_LINE, depth)},
                                         .rows = rows_ahead(j, c, cut, (column - c->column) * c->blocks + b)};
                 if (tiles == 1)
                     run_block(j, &p, &at, 1, first, last);

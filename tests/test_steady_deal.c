@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "calc/serve/steady_chain.h"
-#include "steady_config.h"
+#include "tests/steady_config.h"
 
 #define COUNT(x) (sizeof(x) / sizeof((x)[0]))
 
