@@ -127,6 +127,13 @@ double result_bound_s(const struct result *r, double flops, double read_bytes, d
     return bound > 0 ? bound : (double)NAN;
 }
 
+bool result_lacks_move(const struct result *r, double flops, double read_bytes, double moved_bytes)
+{
+    const struct result_ceilings c = result_ceilings_of(r);
+    if (!r->cold || !isnan(c.moved_bytes_per_s)) return false;
+    return moved_bytes / c.read_bytes_per_s > ABOVE * result_bound_s(r, flops, read_bytes, moved_bytes);
+}
+
 static double apart(double x, double y) { return isnan(x) || isnan(y) ? 0 : fabs(x - y) / fmax(x, y); }
 
 /* Samples and more of them; NULL: no memory. */
@@ -218,7 +225,7 @@ enum err_code result_check_rates(const struct result *r, struct err *e)
                 {"bytes/s of pieces after", r->after.gather_bytes_per_s, BYTES_PER_S_MAX}};
     for (size_t i = 0; i < sizeof each / sizeof each[0]; i++)
         if (!isnan(each[i].value) && !(each[i].value >= 0 && each[i].value <= each[i].most))
-            return err_set(e, ERR_INPUT, "%g %s", each[i].value, each[i].what);
+            return err_set(e, ERR_INPUT, "%s: found %g, wanted 0 to %g", each[i].what, each[i].value, each[i].most);
     if (*r->ceiling && !isnan(time_s) && !(fmax(r->flops, bytes) > 0))
         return err_set(e, ERR_INPUT, "a ceiling of no work");
     return ERR_OK;

@@ -106,4 +106,10 @@ double result_gather(const struct result *r);
  * excepted where reading bounds it). read_bytes NAN: not known. */
 double result_bound_s(const struct result *r, double flops, double read_bytes, double moved_bytes);
 
+/* result_lacks_move -- whether a cold result's bound hangs on a move rate that was not measured: it is at least that of
+ * reading, so that the bound lies between result_bound_s and all bytes at the read rate; true where these are more than
+ * the 3 % apart that ceilings are known to. What reads memory is then bounded too low by result_bound_s, and has no
+ * prediction. */
+bool result_lacks_move(const struct result *r, double flops, double read_bytes, double moved_bytes);
+
 #endif

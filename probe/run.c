@@ -155,7 +155,10 @@ enum err_code run_measure(struct run *r, const struct wire_job *job, struct resu
     if (r->stopped) return ERR_OK;
     out->outcome = OF[end];
     out->reason = arena_strndup(r->arena, why, strlen(why));
-    return out->reason ? ERR_OK : err_nomem(e);
+    if (end != SESSION_CRASHED) return out->reason ? ERR_OK : err_nomem(e);
+    r->crash =
+        arena_printf(r->arena, "%s %s %s: %s", job->kernel, job->variant, result_outcome_name(out->outcome), why);
+    return out->reason && r->crash ? ERR_OK : err_nomem(e);
 }
 
 /* The bytes of a job by counters, in the worker that times nothing. r->stopped: they are not known. */

@@ -20,6 +20,7 @@ struct run_ceiling {
     double footprint_bytes;
     const char *why; /* what is wrong where per_s is NAN */
     int tries;       /* further ones of a ceiling that was too noisy */
+    size_t noisy_n;  /* codes that were too noisy for a number, of which one may be the best */
 };
 
 /* The roofline of the machine, of the threads that are asked for. */
@@ -69,6 +70,7 @@ struct run {
     size_t untried;             /* codes of ceilings that there was no time for */
     size_t failed_n, garbage_n; /* codes of ceilings that crashed, hung, answered no answer or a wrong one; no answer */
     const char *failed;         /* the first of them and why; NULL: none */
+    const char *crash;          /* the last time that the worker ended by itself, and how; NULL: it did not */
     bool begun;                 /* a job */
     int choices;                /* of codes that read and move memory, after the first */
     bool stopped;               /* a held signal arrived, or set.until_s came: then it is late too */

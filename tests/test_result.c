@@ -98,6 +98,24 @@ static void unknown_rates_bound_nothing(void **state)
     assert_true(isnan(result_bound_s(&r, 7e9, 1, 13)));
 }
 
+/* A move rate that was not measured is no read rate: what writes much has no prediction, what reads or computes has. */
+static void unknown_move_rate(void **state)
+{
+    const double nan = (double)NAN;
+    struct result r = {.cold = true, .before = {1e9, 10, nan, nan}, .after = {nan, nan, nan, nan}};
+    (void)state;
+    assert_true(result_lacks_move(&r, 0, 500, 1000));
+    assert_false(result_lacks_move(&r, 0, 1000, 1029));
+    assert_true(result_lacks_move(&r, 0, 1000, 1031));
+    assert_false(result_lacks_move(&r, 99e9, 500, 1000)); /* 99 s, and 100 at most */
+    assert_true(result_lacks_move(&r, 90e9, 500, 1000));
+    r.before.moved_bytes_per_s = 12;
+    assert_false(result_lacks_move(&r, 0, 500, 1000));
+    r.before.moved_bytes_per_s = nan;
+    r.cold = false; /* hot results are held to reading alone */
+    assert_false(result_lacks_move(&r, 0, 500, 1000));
+}
+
 static void rates_of_caches_bound(void **state)
 {
     struct result r = result_of(first_s, 11); /* 7e5 bytes in 7.01 us: 99.9 GB/s */
@@ -146,6 +164,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(two_times_are_one_result, begin, end),
         cmocka_unit_test(unknown_rates_bound_nothing),
+        cmocka_unit_test(unknown_move_rate),
         cmocka_unit_test(rates_of_caches_bound),
         cmocka_unit_test(rates_of_pieces_bound),
         cmocka_unit_test(preparations_are_no_part),

@@ -10,6 +10,7 @@ enum { CEILINGS_MAX = RUN_UNITS_MAX + 2 + RUN_LEVELS + RUN_LAUNCHES_MAX + RUN_GA
 
 struct ceiling_row {
     const char *ceiling, *kernel, *variant, *dtype, *why;
+    size_t noisy_n;
     double flops_per_s, bytes_per_s, launch_s, ridge_flops_per_byte, spread_frac, footprint_bytes;
 };
 
@@ -40,6 +41,7 @@ static struct ceiling_row row_of(const char *name, const struct run_ceiling *c, 
                                 .variant = c->variant,
                                 .dtype = c->dtype,
                                 .why = c->why,
+                                .noisy_n = c->noisy_n,
                                 .flops_per_s = flops ? c->per_s : nan,
                                 .bytes_per_s = flops ? nan : c->per_s,
                                 .launch_s = nan,
@@ -100,6 +102,11 @@ static enum err_code ceilings_within(struct work *w, const char *command, struct
     for (size_t i = 0; i < n; i++) {
         const bool has = !isnan(rows[i].flops_per_s) || !isnan(rows[i].bytes_per_s) || !isnan(rows[i].launch_s);
         known += has;
+        if (has && rows[i].noisy_n)
+            TRY(work_note(w,
+                          arena_printf(w->a, "%s: %zu code%s gave no number, so it may be too low: too noisy.",
+                                       rows[i].ceiling, rows[i].noisy_n, rows[i].noisy_n == 1 ? "" : "s"),
+                          e));
         if (!has && rows[i].why) TRY(work_note(w, arena_printf(w->a, "%s: %s.", rows[i].ceiling, rows[i].why), e));
     }
     TRY(work_note(w, arena_printf(w->a, "%s.", work_who(w)), e));

@@ -25,6 +25,7 @@ static enum err_code check_device(const char *device, struct err *e)
 
 struct imported {
     size_t added, again, numberless; /* again: the store had them; numberless: whose outcome is no number */
+    size_t repeated;                 /* are a row before them in their file */
     size_t renamed;                  /* said another device than --device */
     size_t ceilings;                 /* of their machines, new ones */
     const char *device;              /* that of --device, clean */
@@ -85,6 +86,27 @@ static enum err_code make_room(struct arena *a, struct reading *in, size_t n, st
     return ERR_OK;
 }
 
+/* Rows from first on that are a row before them in the file: they are none. */
+static enum err_code drop_repeated(struct arena *a, struct reading *in, size_t first, struct imported *sum,
+                                   struct err *e)
+{
+    bool *again = arena_array(a, in->n - first + 1, sizeof *again);
+    size_t kept = first;
+    if (!again) return err_nomem(e);
+    TRY(probe_known_repeats(a, in->v + first, in->n - first, again, e));
+    for (size_t i = first; i < in->n; i++) {
+        if (!again[i - first]) {
+            in->v[kept++] = in->v[i];
+            continue;
+        }
+        size_t *const count = *in->v[i].row_kind ? &sum->added : &sum->ceilings;
+        (*count)--;
+        sum->repeated++;
+    }
+    in->n = kept;
+    return ERR_OK;
+}
+
 static enum err_code read_file(struct arena *a, const char *path, struct reading *in, struct imported *sum,
                                struct err *e)
 {
@@ -110,6 +132,7 @@ static enum err_code read_file(struct arena *a, const char *path, struct reading
         met += row;
         TRY(rows_cells_next(c, &more, e));
     }
+    TRY(drop_repeated(a, in, first, sum, e));
     sum->numberless += rows.lines_n - rows.n;
     return probe_known_add(a, &in->known, in->v + first, in->n - first, e);
 }
@@ -140,6 +163,10 @@ static enum err_code say(struct arena *a, const struct option_values *v, const s
         out_printf(o, ", with %zu ceiling%s of %s", sum->ceilings, sum->ceilings == 1 ? "" : "s",
                    "what they were measured on");
     if (sum->again) out_printf(o, "; %zu %s there already", sum->again, sum->again == 1 ? "was" : "were");
+    if (sum->repeated)
+        out_printf(o, "; %zu %s a row before %s and %s left out", sum->repeated,
+                   sum->repeated == 1 ? "repeats" : "repeat", sum->repeated == 1 ? "it" : "them",
+                   sum->repeated == 1 ? "is" : "are");
     if (sum->numberless)
         out_printf(o, "; %zu %s no number, by %s outcome", sum->numberless, sum->numberless == 1 ? "has" : "have",
                    sum->numberless == 1 ? "its" : "their");

@@ -81,3 +81,37 @@ bool probe_known_has(struct arena *a, const struct probe_known *known, const str
         if (same_row(a, known->v[lo], r, dated)) return true;
     return false;
 }
+
+/* In an order in which equal rows of a file stand together. */
+static int by_row(const struct result *x, const struct result *y)
+{
+    int d = (x->summary.median_s > y->summary.median_s) - (x->summary.median_s < y->summary.median_s);
+    if (!d) d = strcmp(x->row_kind, y->row_kind);
+    if (!d) d = strcmp(x->made, y->made);
+    if (!d) d = strcmp(x->dtype, y->dtype);
+    if (!d) d = strcmp(x->origin.device, y->origin.device);
+    if (!d) d = (x->shape.n > y->shape.n) - (x->shape.n < y->shape.n);
+    for (size_t i = 0; !d && i < x->shape.n; i++) {
+        const int64_t p = x->shape.arg[i].value, q = y->shape.arg[i].value;
+        d = strcmp(x->shape.arg[i].name, y->shape.arg[i].name);
+        if (!d) d = (p > q) - (p < q);
+    }
+    return d ? d : strcmp(x->cells, y->cells);
+}
+
+static int by_row_and_place(const void *x, const void *y)
+{
+    const struct result *a = *(const struct result *const *)x, *b = *(const struct result *const *)y;
+    const int d = by_row(a, b);
+    return d ? d : (a > b) - (a < b);
+}
+
+enum err_code probe_known_repeats(struct arena *a, const struct result *r, size_t n, bool *again, struct err *e)
+{
+    const struct result **all = arena_array(a, n + 1, sizeof *all);
+    if (!all) return err_nomem(e);
+    for (size_t i = 0; i < n; i++) all[i] = &r[i];
+    qsort(all, n, sizeof *all, by_row_and_place);
+    for (size_t i = 0; i < n; i++) again[all[i] - r] = i > 0 && by_row(all[i - 1], all[i]) == 0;
+    return ERR_OK;
+}

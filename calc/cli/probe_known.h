@@ -21,4 +21,8 @@ enum err_code probe_known_add(struct arena *a, struct probe_known *known, const 
  */
 bool probe_known_has(struct arena *a, const struct probe_known *known, const struct result *r, bool dated);
 
+/* probe_known_repeats -- which of n rows of one file, whose cells are in one order, are a row before them: again[i],
+ * there for n. Errors: ERR_NOMEM. Cost: O(n log n). */
+enum err_code probe_known_repeats(struct arena *a, const struct result *r, size_t n, bool *again, struct err *e);
+
 #endif

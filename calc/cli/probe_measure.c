@@ -33,7 +33,10 @@ static enum err_code say_ceilings(struct work *w, struct err *e)
     if (isnan(c->read.per_s) && !w->run.set.hot)
         return work_note(w,
                          arena_printf(w->a, "the bandwidth of memory, and so the ridge, could not be measured: %s.",
-                                      c->read.why ? c->read.why : "no kernel measures it"),
+                                      c->read.why                      ? c->read.why
+                                      : w->run.stopped && !w->run.late ? "a signal stopped it"
+                                      : w->run.late                    ? "no time was left for it"
+                                                                       : "no kernel measures it"),
                          e);
     return ERR_OK;
 }
@@ -51,6 +54,11 @@ static enum err_code say_unpredicted(struct work *w, const struct result *r, con
 {
     const bool peak = r->flops > 0 && isnan(row->peak_flops_per_s);
     const bool paged = !peak && r->piece_bytes > 0 && !isnan(row->read_bytes_per_s);
+    if (!peak && !paged && !isnan(row->read_bytes_per_s) && isnan(row->moved_bytes_per_s) && r->cold)
+        return note_once(w,
+                         "rows without a prediction: they write, and the rate of reading and writing memory was not "
+                         "measured: a longer --budget.",
+                         e);
     return note_once(w,
                      arena_printf(w->a, "rows without a prediction: the %s%s could not be measured around them.",
                                   peak    ? "peak of "
@@ -115,14 +123,21 @@ static size_t close_ranks(struct probe_row *rows, size_t n)
     return kept;
 }
 
+static bool wants_memory(const char *why)
+{
+    return strcmp(why, "no memory") == 0 || strstr(why, " MB, of which ") != NULL;
+}
+
 /* Shapes of --shape that are all refused are so before the ceilings: relations of sizes are known to the worker alone,
  * which refuses at once; the first that it takes ends the asking. */
 static enum err_code check_refused(struct work *w, const struct plan *plan, bool cold, struct err *e)
 {
     const char *why = NULL, *first = NULL;
+    const bool both = strcmp(option_get(w->v, "state"), "both") == 0;
     if (!option_get(w->v, "shape")) return ERR_OK;
     for (size_t i = 0; i < plan->n; i++) {
         TRY(run_refuses(&w->run, &plan->jobs[i], cold, &why, e));
+        if (why && both && wants_memory(why)) TRY(run_refuses(&w->run, &plan->jobs[i], false, &why, e));
         if (!why) return ERR_OK;
         if (!first) first = why;
     }
@@ -142,7 +157,7 @@ static bool is_all_memory(const struct probe_row *rows, size_t n)
 {
     for (size_t i = 0; i < n; i++)
         if (!rows[i].reason || strcmp(rows[i].outcome, result_outcome_name(RESULT_REFUSED)) != 0 ||
-            (strcmp(rows[i].reason, "no memory") != 0 && !strstr(rows[i].reason, " MB, of which ")))
+            !wants_memory(rows[i].reason))
             return false;
     return n > 0;
 }
@@ -185,6 +200,11 @@ static enum err_code run_jobs(struct work *w, const struct plan *plan, const str
             TRY(keep_row(w, &r, &rows[2 * job->nth], e));
             fits = (r.outcome == RESULT_MEASURED || r.outcome == RESULT_NOISY) &&
                    r.footprint_bytes <= w->run.device.cache_bytes[RUN_LEVELS - 1];
+            const char *why = NULL;
+            if (hot && r.outcome == RESULT_REFUSED && wants_memory(r.reason)) { /* the cold copies may, one does not */
+                TRY(run_refuses(&w->run, job, false, &why, e));
+                fits = !why;
+            }
         }
         if (!hot || !fits) continue;
         TRY(run_job(&w->run, job, false, &r, e));
@@ -223,6 +243,9 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     TRY(budget_read_run(w, &budget, e));
     w->run.set.hot = strcmp(state, "hot") == 0;
     w->run.set.dram_bytes = option_given(w->v, "dram-bytes");
+    if (w->run.set.dram_bytes && !option_get(w->v, "worker") && strcmp(option_get(w->v, "device"), "cpu") == 0)
+        return err_set(e, ERR_USAGE,
+                       "--dram-bytes: a CPU has no counters of memory that the worker reads: --device cuda");
     w->run.set.until_s = budget_until_s(&budget, false);
     TRY(work_begin(w, command, e));
     budget.deadline_s = w->run.set.deadline_s;
@@ -280,6 +303,7 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
         return err_set(e, unplotted.code == ERR_NOMEM || unplotted.code == ERR_NO ? unplotted.code : ERR_IO,
                        "no picture: %s", unplotted.text);
     if (measured || (w->run.stopped && !w->run.late)) return ERR_OK;
+    if (!(n && rows[0].reason) && w->run.crash) return err_set(e, ERR_NO, "no number: %s", w->run.crash);
     return err_set(e,
                    is_all_garbage(rows, n)                                ? ERR_DEVICE
                    : is_all_memory(rows, n)                               ? ERR_NOMEM
@@ -287,8 +311,10 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
                                                                           : ERR_NO,
                    "no number: %s",
                    n && rows[0].reason ? rows[0].reason
-                   : w->run.late       ? "no shape was done when the time was over: a longer --budget"
-                                       : "nothing was measured");
+                   : w->run.late ? (w->another ? "no shape was done when the time was over: another ridge probe is "
+                                                 "measuring"
+                                               : "no shape was done when the time was over: a longer --budget")
+                                 : "nothing was measured");
 }
 
 enum err_code probe_run(struct arena *a, const struct option_values *v, const char *command, struct err *e)

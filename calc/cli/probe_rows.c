@@ -124,7 +124,8 @@ static void predict(struct arena *a, const struct result *r, struct probe_row *r
     const double compute_s = result_bound_s(r, flops, 0, 0);
     /* in pages, whose rate a CPU measures: that of an array is none of theirs */
     const bool paged = r->cold && r->piece_bytes > 0 && isnan(result_ceilings_of(r).gather_bytes_per_s);
-    row->predicted_s = paged ? (double)NAN : result_bound_s(r, flops, reads, bytes);
+    const bool unmoved = result_lacks_move(r, flops, reads, bytes);
+    row->predicted_s = paged || unmoved ? (double)NAN : result_bound_s(r, flops, reads, bytes);
     row->bound_by = isnan(row->predicted_s)                                   ? NULL
                     : compute_s == row->predicted_s                           ? "compute"
                     : r->cold && reads / result_gather(r) == row->predicted_s ? "gather"

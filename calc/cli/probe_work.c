@@ -1,8 +1,11 @@
 #include "calc/cli/probe_work.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "calc/base/hold.h"
@@ -112,6 +115,23 @@ enum err_code work_begin(struct work *w, const char *command, struct err *e)
 
 static void say_wait(void *closure, const char *text) { progress_notice(closure, text); }
 
+/* The folder of the store is locked as long as this program measures into it; the others are told. Where folders cannot
+ * be locked nothing is known. */
+static enum err_code meet_others(struct work *w, struct err *e)
+{
+    const char *slash = strrchr(w->store_path, '/');
+    const char *folder = slash ? arena_strndup(w->a, w->store_path, (size_t)(slash - w->store_path) + 1) : ".";
+    if (!folder) return err_nomem(e);
+    w->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (w->folder < 0) return ERR_OK;
+    w->another = flock(w->folder, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+    return w->another ? work_note(w,
+                                  "another ridge probe is measuring into a store of this folder: both disturb each "
+                                  "other, and results are slower or noisy.",
+                                  e)
+                      : ERR_OK;
+}
+
 enum err_code work_open_store(struct work *w, double left_s, struct err *e)
 {
     static const double LEAST_S = 1;
@@ -124,7 +144,7 @@ enum err_code work_open_store(struct work *w, double left_s, struct err *e)
     if (path && strcmp(path, "none") == 0) return work_note(w, "not stored (--store none).", e);
     enum err_code code = probe_store_path(w->a, w->v, &w->store_path, &why);
     if (code == ERR_OK) code = store_open(w->a, w->store_path, &how, &w->run.store, &why);
-    if (code == ERR_OK) return ERR_OK;
+    if (code == ERR_OK) return meet_others(w, e);
     w->run.store = NULL;
     if (code == ERR_NOMEM) return err_nomem(e);
     if (path) return err_set(e, code, "not stored: %s (--store none measures all the same)", why.text);
@@ -207,6 +227,25 @@ enum err_code work_check_output(struct work *w, const struct column *columns, si
 
 /* -- the frame of each -- */
 
+/* What came meanwhile ends the program as the others of it end: 130, 129 where its terminal is gone. SIGQUIT, which
+ * asks for a core dump, stays as it is. */
+static enum err_code ended(const sigset_t *before, enum err_code code, struct err *e)
+{
+    static const int ENDING[] = {SIGINT, SIGTERM, SIGHUP};
+    sigset_t came, one;
+    int which, last = 0;
+    for (size_t i = 0; i < sizeof ENDING / sizeof ENDING[0]; i++) {
+        if (sigpending(&came) != 0 || sigismember(&came, ENDING[i]) != 1 || sigismember(before, ENDING[i]) != 0)
+            continue;
+        (void)sigemptyset(&one);
+        (void)sigaddset(&one, ENDING[i]);
+        if (sigwait(&one, &which) == 0) last = which;
+    }
+    hold_end(before);
+    if (!last) return code;
+    return err_set(e, last == SIGHUP ? ERR_HUNG_UP : ERR_STOPPED, "interrupted");
+}
+
 enum err_code work_held(const struct option_values *v, const char *command,
                         enum err_code (*verb)(struct work *w, const char *command, struct err *e), struct err *e)
 {
@@ -219,13 +258,14 @@ enum err_code work_held(const struct option_values *v, const char *command,
         w->a = own;
         w->v = v;
         w->run.set.before = &before;
+        w->folder = -1;
         code = verb(w, command, e);
         progress_end(&w->bar);
         run_close(&w->run);
+        if (w->folder >= 0) (void)close(w->folder);
     } else {
         code = err_nomem(e);
     }
     arena_close(own);
-    hold_end(&before);
-    return code;
+    return ended(&before, code, e);
 }

@@ -19,6 +19,8 @@ struct work {
     const char *store_path;
     size_t done, total;
     bool no_store; /* the usual one cannot be had */
+    int folder;    /* of the store, locked while this program measures; -1: none */
+    bool another;  /* program has it locked */
 };
 
 /* work_note -- a sentence below the table; NULL is no memory. Errors: ERR_NOMEM. */

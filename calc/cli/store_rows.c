@@ -106,8 +106,9 @@ void store_calibrate(const struct result *r, const struct hw *hw, struct row *ou
         out->kernel.memory_slower = hw->bandwidth_bytes_per_s / read;
     else if (read > 0 && kernel_work(&out->kernel, hw, &w, NULL) == ERR_OK && w.memory_s > 0)
         out->kernel.memory_slower = w.bytes / w.memory_s / read;
-    out->unbounded = (r->flops > 0 && isnan(out->kernel.compute_slower)) || isnan(read);
-    out->uncalibrated = out->unbounded;
+    out->uncalibrated = (r->flops > 0 && isnan(out->kernel.compute_slower)) || isnan(read);
+    out->unbounded =
+        out->uncalibrated || result_lacks_move(r, r->flops, r->read_bytes, r->read_bytes + r->written_bytes);
 }
 
 bool store_row(struct arena *a, const struct result *r, const char *store, const struct hw *hw, struct row *out)

@@ -273,6 +273,7 @@ enum err_code this_cpu_make(struct arena *a, const char *store, const struct res
 {
     const char *key = key_of(a, threads);
     double other = 0;
+    const char *lacks = "";
     if (!key) return err_nomem(e);
     struct machine m;
     struct err unread = {.code = ERR_OK};
@@ -287,6 +288,8 @@ enum err_code this_cpu_make(struct arena *a, const char *store, const struct res
             continue;
         }
         gather_sets(r, end, &m, &c);
+        for (size_t i = 0; i < CEILINGS_N && !*lacks; i++)
+            if ((i == PEAK_FP32 || i == READ_MEMORY) && isnan(c.best[i])) lacks = CEILING_NAMES[i];
         if (isnan(c.best[PEAK_FP32]) || isnan(c.best[READ_MEMORY]) || isnan(m.memory_bytes)) continue;
         out->said = say(a, store, r, end, &m, &c, threads == 1);
         if (!out->said) return err_nomem(e);
@@ -299,6 +302,12 @@ enum err_code this_cpu_make(struct arena *a, const char *store, const struct res
     if (other > 1) (void)snprintf(there, sizeof there, " (there are some of " THIS_CPU "@%.0f)", other);
     if (other == 1) /* one is one */
         (void)snprintf(there, sizeof there, " (there are some of one core, " THIS_CPU ")");
+    if (*lacks)
+        return err_set(
+            e, ERR_NO,
+            "%s: the ceilings of it in %s have no number of %s: ridge probe ceilings%s --ceilings 1s samples "
+            "longer",
+            key, store, lacks, by);
     return err_set(e, ERR_NO,
                    "%s: %s has no ceilings of a CPU that were measured on a quiet core%s: ridge probe ceilings%s", key,
                    store, there, by);
