@@ -82,6 +82,8 @@ double steady_again_frac(const struct steady_replica *r, double seqs, double cac
     const double n = fmin(seqs, cache);
     if (r->times->beside && r->prompts_frac > 0) {
         const double room = fmax(r->times->budget_tokens - r->times->rows * n, 1);
+        /* in steps full of prompts answers end as evenly as those are let in: nothing is lost there */
+        again *= 1 - fmin(ends * l->prompt_tokens / room, 1);
         again += steady_vain_of(l, room, n) + steady_rest_of(l, room, n);
     }
     return full_frac(r, seqs, cache) * again;
