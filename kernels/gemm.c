@@ -14,6 +14,7 @@
  * weights go by once. */
 #include <string.h>
 
+#include "kernels/gemm_amx.h"
 #include "kernels/gemm_tiles.h"
 #include "kernels/split.h"
 #include "kernels/table.h"
@@ -65,9 +66,16 @@ static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
     out[W] = (struct kern_buffer){"w", KERN_INPUT, type_in(s), n * k, whole ? 40 : 0.05, 0};
     out[C] = (struct kern_buffer){"c", KERN_OUTPUT, type_out(s), m * n, 0, 1};
     /* a in strips of rows, and sums in fp32 where c holds less */
-    out[STRIPS] =
-        (struct kern_buffer){"strips", KERN_SCRATCH, KERN_TYPE_F32, round_up(m, GEMM_ROWS_MAX) * (k + 1) + SLACK, 0, 0};
-    out[SUMS] = (struct kern_buffer){"sums", KERN_SCRATCH, KERN_TYPE_F32, in_bf16(s) ? m * n : 1, 0, 0};
+    size_t strips = round_up(m, GEMM_ROWS_MAX) * (k + 1) + SLACK, sums = in_bf16(s) ? m * n : 1;
+#if KERN_X86
+    if (in_bf16(s)) {
+        const size_t tiles = gemm_amx_strip_bytes(m, k) / 4, of_tiles = gemm_amx_sum_bytes(m, n) / 4;
+        strips = strips > tiles ? strips : tiles;
+        sums = sums > of_tiles ? sums : of_tiles;
+    }
+#endif
+    out[STRIPS] = (struct kern_buffer){"strips", KERN_SCRATCH, KERN_TYPE_F32, strips, 0, 0};
+    out[SUMS] = (struct kern_buffer){"sums", KERN_SCRATCH, KERN_TYPE_F32, sums, 0, 0};
     return 5;
 }
 
@@ -382,6 +390,36 @@ static void run_avx2(const struct kern_call *c)
 }
 
 static void run_pairs(const struct kern_call *c) { multiply(c, &gemm_avx512_pairs, GEMM_PAIRS); }
+
+static size_t pack_bytes_tiles(const struct kern_shape *s)
+{
+    return gemm_amx_pack_bytes((size_t)s->v[N], (size_t)s->v[K]);
+}
+
+static struct gemm_amx tiles_of(const struct kern_call *c)
+{
+    return (struct gemm_amx){.m = (size_t)c->shape->v[M],
+                             .n = (size_t)c->shape->v[N],
+                             .k = (size_t)c->shape->v[K],
+                             .a = c->buffer[A],
+                             .w = c->buffer[W],
+                             .c = c->buffer[C],
+                             .packed = c->packed,
+                             .strips = c->buffer[STRIPS],
+                             .sums = c->buffer[SUMS]};
+}
+
+static void pack_tiles(const struct kern_call *c)
+{
+    const struct gemm_amx g = tiles_of(c);
+    gemm_amx_pack(&g);
+}
+
+static void run_tiles(const struct kern_call *c)
+{
+    const struct gemm_amx g = tiles_of(c);
+    gemm_amx_run(&g, c);
+}
 #elif KERN_ARM
 static void run_neon(const struct kern_call *c)
 {
@@ -413,6 +451,14 @@ static void run_blas(const struct kern_call *c)
 
 static const struct kern_variant VARIANTS[] = {
 #if KERN_X86
+    {.name = "amx-bf16",
+     .unit = KERN_UNIT_BF16_TILE,
+     .dtypes = KERN_HAS(KERN_BF16),
+     .lacks = kern_lacks_amx_bf16,
+     .pack_bytes = pack_bytes_tiles,
+     .pack = pack_tiles,
+     .run = run_tiles,
+     .packed_inputs = 1u << W},
     {.name = "avx512-bf16",
      .unit = KERN_UNIT_BF16_DOT,
      .dtypes = KERN_HAS(KERN_BF16),

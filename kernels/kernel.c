@@ -45,6 +45,19 @@ const struct kern_variant *kern_variant_find(const struct kern *k, const char *n
     return NULL;
 }
 
+void kern_order(const struct kern *k, const struct kern_machine *m, const struct kern_variant **out)
+{
+    for (size_t i = 0; i < k->variants_n; i++) out[i] = &k->variants[i];
+    for (size_t i = 0; m->pairs_slow && i + 1 < k->variants_n; i++) {
+        const struct kern_variant *const pairs = out[i], *const plain = out[i + 1];
+        if (pairs->unit != KERN_UNIT_BF16_DOT || plain->unit != KERN_UNIT_FP32 || plain->library ||
+            !(plain->dtypes & KERN_HAS(KERN_BF16)))
+            continue;
+        out[i++] = plain;
+        out[i] = pairs;
+    }
+}
+
 size_t kern_pack_room(const struct kern_variant *v, const struct kern_shape *s)
 {
     enum { LINE = 64 };

@@ -100,6 +100,8 @@ struct kern_machine {
     /* It is asked for every line ahead of reading: cores of Intel, which otherwise wait for memory; others fetch rows
      * that are read in order by themselves, lines in pairs, and are held up by what asks for them (probe/METHOD.md) */
     bool asked;
+    /* Products of pairs of bf16 take longer here than the same in fp32: measured, with multiply-adds in registers */
+    bool pairs_slow;
     double cache_bytes[3]; /* L1 data, L2, last level, of one core's view; 0 unknown */
     void *blas;            /* dlopen handle, NULL: none found */
     const char *blas_name; /* "OpenBLAS 0.3.21 SkylakeX", "" */
@@ -237,6 +239,10 @@ const struct kern *kern_find(const char *name);
  * lines, for several packed weights one behind the other. */
 const struct kern_variant *kern_variant_find(const struct kern *k, const char *name);
 size_t kern_pack_room(const struct kern_variant *v, const struct kern_shape *s);
+
+/* kern_order -- the variants of a kernel as this machine has them, best first, variants_n pointers: as in the table,
+ * but where pairs are slow what multiplies by them stands behind the fp32 code of the same format that is next. */
+void kern_order(const struct kern *k, const struct kern_machine *m, const struct kern_variant **out);
 
 /* kern_shape_check -- NULL when the shape is within bounds and the kernel takes it in this format, else the reason,
  * written to text. */

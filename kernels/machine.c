@@ -1,11 +1,14 @@
 /* machine -- what this processor can do, and the BLAS that is installed on it. */
 #define _GNU_SOURCE /* RTLD_NODELETE */
 #include <dlfcn.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "kernels/table.h"
 #include "kernels/vector.h"
 
 #if KERN_X86
@@ -133,6 +136,49 @@ static void find_openmp(struct kern_machine *m)
     if (find_symbol(library, "GOMP_parallel", &m->parallel)) m->threads = (unsigned)threads();
 }
 
+/* -- rates -- */
+
+static double seconds(void)
+{
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+/* Seconds of a multiply-add of a unit, by its first code that runs here; infinite: none does. */
+static double fma_time(const struct kern_machine *m, enum kern_unit unit, enum kern_dtype dtype)
+{
+    enum { CHAINS = 960, STEPS = 400 };
+    static _Alignas(64) float input[CHAINS];
+    static _Alignas(64) float output[CHAINS];
+    const struct kern_shape s = {{CHAINS, STEPS}, dtype};
+    const struct kern_call c = {.shape = &s, .machine = m, .buffer = {input, input, input, output}};
+    struct kern_counts counts;
+    kern_fma.counts(&s, &counts);
+    for (size_t i = 0; i < kern_fma.variants_n; i++) {
+        const struct kern_variant *v = &kern_fma.variants[i];
+        if (v->unit != unit || (v->lacks && v->lacks(m, &s))) continue;
+        const double start = seconds();
+        v->run(&c);
+        return (seconds() - start) / counts.flops;
+    }
+    return (double)INFINITY;
+}
+
+/* The best of some turns of a few microseconds each: rates differ by a factor of two one way or the other (a core of
+ * Zen 4 makes twice as many by pairs as in fp32, one of Emerald Rapids half as many), so that no disturbance decides.
+ */
+static bool find_pairs_slow(const struct kern_machine *m)
+{
+    enum { TURNS = 12 };
+    double pairs = (double)INFINITY, plain = (double)INFINITY;
+    for (int i = 0; i < TURNS; i++) {
+        plain = fmin(plain, fma_time(m, KERN_UNIT_FP32, KERN_FP32));
+        pairs = fmin(pairs, fma_time(m, KERN_UNIT_BF16_DOT, KERN_BF16));
+    }
+    return isfinite(pairs) && pairs > plain;
+}
+
 void kern_machine_open(struct kern_machine *out)
 {
     *out = (struct kern_machine){.blas_name = ""};
@@ -140,6 +186,7 @@ void kern_machine_open(struct kern_machine *out)
     find_caches(out);
     find_blas(out);
     find_openmp(out);
+    out->pairs_slow = find_pairs_slow(out);
 }
 
 void kern_machine_close(struct kern_machine *m)

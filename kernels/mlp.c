@@ -179,6 +179,7 @@ VARIANT(portable, "portable", gate_portable)
 VARIANT(avx2, "avx2", gate_avx2)
 VARIANT(avx512, "avx512", gate_avx512)
 VARIANT(dot, "avx512-bf16", gate_dot)
+VARIANT(tiles, "amx-bf16", gate_dot)
 #elif KERN_ARM
 VARIANT(neon, "neon", gate_neon)
 VARIANT(bfdot, "neon-bf16", gate_bfdot)
@@ -188,8 +189,8 @@ VARIANT(bfdot, "neon-bf16", gate_bfdot)
 #define OWN(id)                                                                                                        \
     .pack_bytes = pack_bytes_##id, .pack = pack_##id, .run = run_##id, .packed_inputs = 1u << WG | 1u << WU | 1u << WD
 
-static const struct kern_variant VARIANTS[] = {KERN_ROWS_BF16(KERN_UNIT_BF16_DOT, OWN) KERN_ROWS(BOTH, OWN)
-                                                   KERN_ROW_PORTABLE(BOTH, OWN)};
+static const struct kern_variant VARIANTS[] = {KERN_ROWS_TILES(OWN) KERN_ROWS_BF16(KERN_UNIT_BF16_DOT, OWN)
+                                                   KERN_ROWS(BOTH, OWN) KERN_ROW_PORTABLE(BOTH, OWN)};
 
 /* A layer of a model of 8 billion parameters, and a smaller one in fp32. */
 static const struct kern_point POINTS[] = {

@@ -127,16 +127,20 @@ static inline const char *kern_lacks_neon_dot(const struct kern_machine *m, cons
     KERN_ROW("avx512", KERN_UNIT_FP32, formats, kern_lacks_avx512, own(avx512)),                                       \
         KERN_ROW("avx2", KERN_UNIT_FP32, formats, kern_lacks_avx2, own(avx2)),
 #define KERN_ROWS_BF16(of, own) KERN_ROW("avx512-bf16", of, KERN_HAS(KERN_BF16), kern_lacks_avx512_bf16, own(dot)),
+#define KERN_ROWS_TILES(own)                                                                                           \
+    KERN_ROW("amx-bf16", KERN_UNIT_BF16_TILE, KERN_HAS(KERN_BF16), kern_lacks_amx_bf16, own(tiles)),
 #elif KERN_ARM
 #define KERN_SETS(X) X(neon)
 #define KERN_SETS_BF16(X) X(bfdot)
 #define KERN_ROWS(formats, own) KERN_ROW("neon", KERN_UNIT_FP32, formats, NULL, own(neon)),
+#define KERN_ROWS_TILES(own)
 #define KERN_ROWS_BF16(of, own) KERN_ROW("neon-bf16", of, KERN_HAS(KERN_BF16), kern_lacks_neon_bf16, own(bfdot)),
 #else
 #define KERN_SETS(X)
 #define KERN_SETS_BF16(X)
 #define KERN_ROWS(formats, own)
 #define KERN_ROWS_BF16(of, own)
+#define KERN_ROWS_TILES(own)
 #endif
 #define KERN_ROW_PORTABLE(formats, own) KERN_ROW("portable", KERN_UNIT_FP32, formats, NULL, own(portable))
 

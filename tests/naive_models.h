@@ -405,9 +405,9 @@ static const struct subject GEMMA4 = { /* full layers wider, with values that ar
     "{\"model_type\":\"gemma4_text\",\"hidden_size\":9,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
     "\"num_key_value_heads\":2,\"head_dim\":3,\"global_head_dim\":5,\"num_global_key_value_heads\":1,"
     "\"attention_k_eq_v\":true,\"intermediate_size\":7,\"vocab_size\":22,\"sliding_window\":4,"
-    "\"layer_types\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\"],\"num_experts\":5,"
+    "\"layer_types\":[\"sliding_attention\",\"full_attention\",\"full_attention\"],\"num_experts\":5,"
     "\"top_k_experts\":2,\"moe_intermediate_size\":6,\"num_kv_shared_layers\":0,\"hidden_size_per_layer_input\":0}",
-    "010",
+    "011",
     {.vocab = 22, .hidden = 9, RMS, .tied = true, .layer_scale = true},
     {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 4, .qk_norm = true, .v_norm = true, .window = 4,
       .experts = 5, .chosen = 2, .expert_width = 6, .shared_width = 7, .router_norm = true, .expert_scale = true,

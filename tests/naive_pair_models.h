@@ -58,15 +58,15 @@ static const struct subject MODERNBERT = { /* no norm before the first attention
     "0121",
     {.vocab = 19, .hidden = 12, .norm_flops = 6, .norm_vectors = 1, .tied = true, .embed_norm = true,
      .head_bias = true, .head_dense = true, .head_dense_bias = true},
-    {{.heads = 4, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 1, .width = 8, .window = 4},
-     {.heads = 4, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 8},
-     {.heads = 4, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 8, .window = 4}}};
+    {{.heads = 4, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 1, .width = 8},
+     {.heads = 4, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 8, .window = 4},
+     {.heads = 4, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 8}}};
 
 static const struct subject NEOX_JAPANESE = { /* a bias behind the last attention */
     "{\"model_type\":\"gpt_neox_japanese\",\"hidden_size\":12,\"num_hidden_layers\":3,\"num_attention_heads\":4,"
     "\"intermediate_multiple_size\":2,\"vocab_size\":19}",
     "001",
-    {.vocab = 19, .hidden = 12, LAYER_NORM},
+    {.vocab = 19, .hidden = 12, LAYER_NORM, .tied = true},
     {{.heads = 4, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 24, .ungated = true},
      {.heads = 4, .kv_heads = 4, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 24, .ungated = true,
       .o_bias = true}}};

@@ -106,7 +106,7 @@ static const struct subject NEMOTRON_H = { /* one block a layer; experts in a la
      {.no_mixer = true, .norms = 1, .ungated = true, .width = 9, .mlp_bias = true}}};
 
 static const struct subject GRANITE_HYBRID = { /* a shared MLP beside the experts of every layer */
-    "{\"model_type\":\"granitemoehybrid\",\"hidden_size\":12,\"num_hidden_layers\":3,"
+    "{\"model_type\":\"granitemoehybrid\",\"tie_word_embeddings\":true,\"hidden_size\":12,\"num_hidden_layers\":3,"
     "\"layer_types\":[\"mamba\",\"attention\",\"mamba\"],\"mamba_n_heads\":8,\"mamba_d_head\":\"auto\","
     "\"mamba_expand\":2,\"mamba_n_groups\":1,\"mamba_d_state\":5,\"mamba_d_conv\":4,\"mamba_chunk_size\":4,"
     "\"num_attention_heads\":4,\"num_key_value_heads\":1,\"intermediate_size\":6,\"num_local_experts\":5,"
@@ -136,7 +136,7 @@ static const struct subject QWEN3_NEXT = { /* two value heads a key head; every 
       .experts = 6, .chosen = 2, .expert_width = 5, .shared_width = 7, .shared_gate = true}}};
 
 static const struct subject QWEN3_5 = { /* dense, words for layers, a text part */
-    "{\"model_type\":\"qwen3_5\",\"tie_word_embeddings\":true,\"text_config\":{\"model_type\":\"qwen3_5_text\","
+    "{\"model_type\":\"qwen3_5\",\"text_config\":{\"model_type\":\"qwen3_5_text\",\"tie_word_embeddings\":true,"
     "\"hidden_size\":7,\"num_hidden_layers\":3,\"layer_types\":[\"full_attention\",\"linear_attention\","
     "\"linear_attention\"],\"linear_num_key_heads\":3,\"linear_num_value_heads\":3,\"linear_key_head_dim\":2,"
     "\"linear_value_head_dim\":3,\"linear_conv_kernel_dim\":3,\"num_attention_heads\":2,"
@@ -236,7 +236,7 @@ static const struct subject BAMBA = { /* attention by a list of layers; an MLP i
      {.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .norms = 2, .width = 17}}};
 
 static const struct subject RECURRENT_GEMMA = { /* two of three layers recur; half of intermediate_size */
-    "{\"model_type\":\"recurrent_gemma\",\"hidden_size\":10,\"num_hidden_layers\":4,\"lru_width\":6,"
+    "{\"model_type\":\"recurrent_gemma\",\"num_key_value_heads\":1,\"hidden_size\":10,\"num_hidden_layers\":4,\"lru_width\":6,"
     "\"block_types\":[\"recurrent\",\"attention\",\"recurrent\"],\"conv1d_width\":4,"
     "\"num_attention_heads\":2,\"num_key_value_heads\":1,\"head_dim\":7,\"intermediate_size\":18,"
     "\"attention_window_size\":5,\"vocab_size\":15}",
@@ -486,7 +486,7 @@ static const struct subject SPLIT_KIMI = {
       .expert_width = 4, .shared_width = 4, .correction = true, KDA_STATE}}};
 
 static const struct subject SPLIT_GRIFFIN = {
-    "{\"model_type\":\"recurrent_gemma\",\"hidden_size\":10,\"num_hidden_layers\":2,\"lru_width\":12,"
+    "{\"model_type\":\"recurrent_gemma\",\"num_key_value_heads\":1,\"hidden_size\":10,\"num_hidden_layers\":2,\"lru_width\":12,"
     "\"_block_types\":[\"attention\",\"recurrent\"],\"num_attention_heads\":4,\"head_dim\":7,"
     "\"intermediate_size\":16,\"attention_window_size\":5,\"vocab_size\":15}",
     "01",

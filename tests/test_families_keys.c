@@ -272,8 +272,9 @@ static void test_class_sizes(void **state)
          GEMMA4 FULL_AT_END ",\"global_head_dim\":256}"},
         {MINICPM ",\"num_experts_per_tok\":0}", MINICPM "}"},
         /* a head of 128, whatever the width and the number of heads */
-        {PLAIN("minimax_m2") ",\"num_local_experts\":4,\"num_experts_per_tok\":2}",
-         PLAIN("minimax_m2") ",\"num_local_experts\":4,\"num_experts_per_tok\":2,\"head_dim\":128}"},
+        {PLAIN("minimax_m2") ",\"num_key_value_heads\":4,\"num_local_experts\":4,\"num_experts_per_tok\":2}",
+         PLAIN("minimax_m2") ",\"num_key_value_heads\":4,\"num_local_experts\":4,\"num_experts_per_tok\":2,\"head_"
+                             "dim\":128}"},
 #define NANO                                                                                                           \
     "{\"model_type\":\"nemotron_h\",\"hidden_size\":48,\"num_hidden_layers\":1,\"num_attention_heads\":8,"             \
     "\"hybrid_override_pattern\":\"*\",\"vocab_size\":13"
@@ -289,10 +290,12 @@ static void test_class_sizes(void **state)
     "\"sliding_window\":7,\"layer_types\":[\"full_attention\",\"sliding_attention\"]"
         {FLASH_SLIDING "}", FLASH_SLIDING ",\"swa_num_key_value_heads\":4,\"v_head_dim\":128,"
                                           "\"add_swa_attention_sink_bias\":true,\"attention_chunk_size\":7}"},
-        {PLAIN("minimax_m2") ",\"num_local_experts\":4,\"num_experts_per_tok\":2}",
-         PLAIN("minimax_m2") ",\"num_local_experts\":4,\"num_experts_per_tok\":2,\"use_qk_norm\":true}"},
+        {PLAIN("minimax_m2") ",\"num_key_value_heads\":4,\"num_local_experts\":4,\"num_experts_per_tok\":2}",
+         PLAIN("minimax_m2") ",\"num_key_value_heads\":4,\"num_local_experts\":4,\"num_experts_per_tok\":2,\"use_qk_"
+                             "norm\":true}"},
         /* classes that transformers' mapping names for two families */
-        {PLAIN("exaone") ",\"architectures\":[\"LlamaForCausalLM\"]}", PLAIN("exaone") "}"},
+        {PLAIN("exaone") ",\"num_key_value_heads\":4,\"architectures\":[\"LlamaForCausalLM\"]}",
+         PLAIN("exaone") ",\"num_key_value_heads\":4}"},
         {PLAIN("internlm3") ",\"num_key_value_heads\":4,\"architectures\":[\"LlamaForCausalLM\"]}",
          PLAIN("internlm3") ",\"num_key_value_heads\":4}"},
         /* the width over the heads, where dense Qwen3 has 128 */

@@ -68,21 +68,21 @@ static const struct subject SUBJECTS[] = {
     {"gpt-neox-japanese-2.7b",
      "{\"model_type\":\"gpt_neox_japanese\",\"hidden_size\":2560,\"intermediate_multiple_size\":4,"
      "\"num_hidden_layers\":32,\"num_attention_heads\":32,\"vocab_size\":32000}",
-     {EACH("embed_in", 32000, 2560, 1), EACH("embed_out", 32000, 2560, 1), EACH("final_layer_norm", 2, 2560, 1),
+     {EACH("embed_in, which is embed_out", 32000, 2560, 1), EACH("final_layer_norm", 2, 2560, 1),
       EACH("query_key_value", 3 * 2560, 2560, 32), EACH("dense", 2560, 2560, 32), EACH("dense_bias", 1, 2560, 1),
       EACH("dense_h_to_4h, dense_4h_to_h", 2 * 10240, 2560, 32), NORMS(4, 2560, 32)},
      32 * 2 * 2560,
      0,
      0,
      0},
-    {"ettin-decoder-150m", /* 7 full layers of 22; no norm before the first attention */
+    {"ettin-decoder-150m", /* 8 full layers of 22, the first among them; no norm before the first attention */
      "{\"model_type\":\"modernbert-decoder\",\"hidden_size\":768,\"intermediate_size\":1152,\"num_hidden_layers\":22,"
      "\"num_attention_heads\":12,\"vocab_size\":50368,\"local_attention\":128,\"global_attn_every_n_layers\":3}",
      {EACH("tok_embeddings", 50368, 768, 1), EACH("embeddings.norm, final_norm", 2, 768, 1),
       EACH("lm_head.dense, norm", 768 + 1, 768, 1), EACH("decoder.bias", 1, 50368, 1), QKVO(768, 768, 768, 22),
       EACH("Wi, Wo", 3 * 1152, 768, 22), EACH("attn_norm", 1, 768, 21), EACH("mlp_norm", 1, 768, 22)},
-     7 * 2 * 768,
-     15 * 2 * 768,
+     8 * 2 * 768,
+     14 * 2 * 768,
      0,
      0},
     {"grove", /* six of sixteen experts, which are of five of eight groups in the mean */
@@ -137,7 +137,7 @@ static const struct subject SUBJECTS[] = {
      0},
     {"long-t5-local-base",
      "{\"model_type\":\"longt5\",\"vocab_size\":32128,\"encoder_attention_type\":\"local\",\"local_radius\":127,"
-     "\"feed_forward_proj\":\"gated-gelu\"," T5(768, 12, 2048, 12) "}",
+     "\"feed_forward_proj\":\"gated-gelu\",\"tie_word_embeddings\":false," T5(768, 12, 2048, 12) "}",
      {EACH("shared", 32128, 768, 1), HEAD(32128, 768), EACH("relative_attention_bias", 32, 12, 2),
       EACH("final_layer_norm", 2, 768, 1), HALVES(768, 2 * 2048, 2, 12)},
      12 * 2 * 768,

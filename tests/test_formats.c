@@ -210,6 +210,13 @@ static void test_layers_told_apart(void **state)
          "\"model.layers.1.mlp.up_proj\":{\"quant_algo\":\"FP8\"},"
          "\"model.layers.2.mlp.up_proj\":{\"quant_algo\":\"W4A16_NVFP4\",\"group_size\":16}}}",
          6 * LAYER - MLP + 8 - 2 * MLP + MLP / 2.0 + 5 * 100 + 4, 3},
+        /* AWQ: parts of names, dots at their ends too; 1464 groups of 32 a layer, 576 of them in attention */
+        {"{\"quant_method\":\"awq\",\"bits\":4,\"group_size\":32,\"modules_to_not_convert\":[\"model.layers.0.\"]}",
+         2 * (LAYER / 2.0 + 2.5 * 1464) + 2 * LAYER, 2},
+        {"{\"quant_method\":\"awq\",\"bits\":4,\"group_size\":32,\"modules_to_not_convert\":[\"self_attn.\"]}",
+         3 * (2 * (2 * Q + 2 * K) + 3 * MLP / 2.0 + 2.5 * (1464 - 576)), 1},
+        {"{\"quant_method\":\"awq\",\"bits\":4,\"group_size\":32,\"modules_to_not_convert\":[\"2.self\"]}",
+         3 * (LAYER / 2.0 + 2.5 * 1464) + 1.5 * (2 * Q + 2 * K) - 2.5 * 576, 2},
         /* GPTQModel: 8 bits for the MLP of layer 1, nothing of attention; 32 bits a column, 24 or 20 bits a group */
         {"{\"quant_method\":\"gptq\",\"bits\":4,\"group_size\":128,\"dynamic\":{\"-:.*self_attn.*\":{},"
          "\"+:.*\\\\.1\\\\.mlp.*\":{\"bits\":8}}}",

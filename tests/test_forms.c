@@ -346,6 +346,10 @@ static void hold(enum kernel_kind kind, by_hand *hand, uint64_t seed)
         const double quantising_s = w.quant_bytes / hw.bandwidth_bytes_per_s / p[form->n_params + 1];
         const double whole_s = k.quant == KERNEL_QUANT_NONE ? s : s + p[form->n_params] + quantising_s;
         near(kernel_time_s(form, &f, p), whole_s > w.credited_bound_s ? whole_s : w.credited_bound_s, form->name, i);
+        const double kept_s = kernel_time_s(form, &f, p);
+        double again[KERNEL_FEATURES_MAX], once_s;
+        assert_int_equal(kernel_once_s(&k, &hw, &w, p, again, &once_s, NULL), ERR_OK);
+        assert_memory_equal(&once_s, &kept_s, sizeof once_s);
     }
 }
 

@@ -19,9 +19,10 @@ static const double ROOM_BYTES = 1e9; /* not a unit */
 static void gemm_at_odd_shapes(void **state)
 {
     static const int64_t SHAPES[][3] = {
-        {1, 1, 1},     {1, 17, 3},    {2, 15, 7},     {3, 16, 1},    {4, 33, 129},  {5, 127, 64},   {6, 31, 65},
-        {7, 130, 13},  {8, 48, 255},  {9, 37, 100},   {10, 65, 33},  {11, 19, 77},  {12, 97, 41},   {13, 131, 383},
-        {14, 16, 384}, {15, 40, 385}, {16, 129, 769}, {25, 63, 391}, {37, 71, 131}, {145, 33, 400}, {289, 17, 29},
+        {1, 1, 1},      {1, 17, 3},     {2, 15, 7},      {3, 16, 1},     {4, 33, 129},  {5, 127, 64},   {6, 31, 65},
+        {7, 130, 13},   {8, 48, 255},   {9, 37, 100},    {10, 65, 33},   {11, 19, 77},  {12, 97, 41},   {13, 131, 383},
+        {14, 16, 384},  {15, 40, 385},  {16, 129, 769},  {25, 63, 391},  {37, 71, 131}, {145, 33, 400}, {289, 17, 29},
+        {49, 95, 1057}, {64, 31, 2113}, {273, 65, 1025}, {530, 100, 33},
     };
     struct kern_machine m;
     (void)state;
@@ -260,6 +261,30 @@ static void code_says_what_it_lacks(void **state)
 #endif
 }
 
+/* What multiplies by pairs goes behind one in fp32, and nothing else changes place; every variant stays. */
+static void slow_pairs_stand_back(void **state)
+{
+    enum { MOST = 16 };
+    static const struct kern_variant TABLE[] = {
+        {.name = "tiles", .unit = KERN_UNIT_BF16_TILE, .dtypes = KERN_HAS(KERN_BF16)},
+        {.name = "pairs", .unit = KERN_UNIT_BF16_DOT, .dtypes = KERN_HAS(KERN_BF16)},
+        {.name = "wide", .unit = KERN_UNIT_FP32, .dtypes = KERN_HAS(KERN_BF16) | KERN_HAS(KERN_FP32)},
+        {.name = "narrow", .unit = KERN_UNIT_FP32, .dtypes = KERN_HAS(KERN_BF16)},
+        {.name = "last", .unit = KERN_UNIT_BF16_DOT, .dtypes = KERN_HAS(KERN_BF16)},
+        {.name = "other", .unit = KERN_UNIT_FP32, .dtypes = KERN_HAS(KERN_FP32)},
+    };
+    static const size_t SLOW[] = {0, 2, 1, 3, 4, 5};
+    const struct kern k = {.variants = TABLE, .variants_n = sizeof TABLE / sizeof TABLE[0]};
+    const struct kern_variant *order[MOST];
+    struct kern_machine m = {.pairs_slow = true};
+    (void)state;
+    kern_order(&k, &m, order);
+    for (size_t i = 0; i < k.variants_n; i++) assert_ptr_equal(order[i], &TABLE[SLOW[i]]);
+    m.pairs_slow = false;
+    kern_order(&k, &m, order);
+    for (size_t i = 0; i < k.variants_n; i++) assert_ptr_equal(order[i], &TABLE[i]);
+}
+
 static void elements_round(void **state)
 {
     (void)state;
@@ -297,11 +322,11 @@ static void elements_round(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gemm_at_odd_shapes), cmocka_unit_test(streams_at_odd_sizes),
-        cmocka_unit_test(peaks_compute),      cmocka_unit_test(wrong_code_is_found),
-        cmocka_unit_test(cold_calls_rotate),  cmocka_unit_test(counts_agree),
-        cmocka_unit_test(tables_are_whole),   cmocka_unit_test(code_says_what_it_lacks),
-        cmocka_unit_test(elements_round),
+        cmocka_unit_test(gemm_at_odd_shapes),    cmocka_unit_test(streams_at_odd_sizes),
+        cmocka_unit_test(peaks_compute),         cmocka_unit_test(wrong_code_is_found),
+        cmocka_unit_test(cold_calls_rotate),     cmocka_unit_test(counts_agree),
+        cmocka_unit_test(tables_are_whole),      cmocka_unit_test(code_says_what_it_lacks),
+        cmocka_unit_test(slow_pairs_stand_back), cmocka_unit_test(elements_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -263,13 +263,34 @@ static enum err_code cap_context(struct comparison *k, struct err *e)
     return ERR_OK;
 }
 
+/* Of several models, one that has no positions as far as the context: it has no row, the others have theirs. */
+static enum err_code out_of_positions(struct comparison *k, const struct compare_variant *v, bool *out, struct err *e)
+{
+    const struct estimate_request *q = &k->request.estimate;
+    struct model m;
+    *out = false;
+    if (k->models_n < 2 || v->what_if) return ERR_OK;
+    TRY(model_load(k->arena, v->model, q->set, q->set_n, &m, e));
+    *out = model_check_context(&m, q->context[0], NULL) == ERR_USAGE;
+    return ERR_OK;
+}
+
+/* Why a variant has no row: without the model's name in front, which its note begins with. */
+static enum err_code leave_out(struct comparison *k, struct compare_variant *v, const char *because, struct err *e)
+{
+    const size_t name = strlen(v->label);
+    if (strncmp(because, v->label, name) == 0 && strncmp(because + name, ": ", 2) == 0) because += name + 2;
+    v->left_out_because = arena_strndup(k->arena, because, strlen(because));
+    return v->left_out_because ? ERR_OK : err_nomem(e);
+}
+
 static enum err_code fill_rows(struct comparison *k, struct err *e)
 {
     k->cases = arena_array(k->arena, k->variants_n, sizeof *k->cases);
     k->rows = arena_array(k->arena, k->variants_n, sizeof *k->rows);
     if (!k->cases || !k->rows) return err_nomem(e);
     size_t base = 0, changes = 0, optional = 0, unsplit = 0;
-    struct err first = {.code = ERR_OK};
+    struct err first = {.code = ERR_OK}, refused = {.code = ERR_OK};
     const char *named = "";
     for (size_t i = 0; i < k->variants_n; i++) {
         struct compare_variant *v = &k->variant[i];
@@ -277,9 +298,11 @@ static enum err_code fill_rows(struct comparison *k, struct err *e)
         struct estimate_case *c = &k->cases[k->rows_n];
         struct err own = {.code = ERR_OK};
         const enum err_code code = compare_open(k->arena, &k->request, v, c, &own);
-        if (code == ERR_USAGE && (v->optional || (v->typed && k->models_n > 1))) {
-            v->left_out_because = arena_strndup(k->arena, own.text, strlen(own.text));
-            if (!v->left_out_because) return err_nomem(e);
+        bool short_of = false;
+        if (code == ERR_USAGE) TRY(out_of_positions(k, v, &short_of, e));
+        if (code == ERR_USAGE && (short_of || v->optional || (v->typed && k->models_n > 1))) {
+            TRY(leave_out(k, v, own.text, e));
+            if (refused.code == ERR_OK) refused = own;
             continue;
         }
         if (code != ERR_OK && (!c->unsplit || k->variants_n == 1)) return err_set(e, code, "%s", own.text);
@@ -299,6 +322,7 @@ static enum err_code fill_rows(struct comparison *k, struct err *e)
         changes += v->optional;
         k->rows_n++;
     }
+    if (k->rows_n == 0 && refused.code != ERR_OK) return err_set(e, refused.code, "%s", refused.text);
     if (unsplit > 0 && unsplit == k->rows_n) return err_set(e, first.code, "%s", first.text);
     TRY(check_typed(k, e));
     bool diffuses = false;

@@ -224,8 +224,9 @@ static enum err_code answer(struct arena *a, struct simulate_case *c, enum simul
     }
     if (plot) TRY(simulate_plot(a, c, rows, plot, e));
     if (c->result.partial)
-        return err_set(e, interrupt_relay(ERR_STOPPED, c->came, NULL), "interrupted after %zu of %zu requests; what was written is partial",
-                       c->result.finished, c->result.n);
+        return err_set(e, interrupt_relay(ERR_STOPPED, c->came, NULL),
+                       "interrupted after %zu of %zu requests; what was written is partial", c->result.finished,
+                       c->result.n);
     if (c->result.finished == 0) return err_set(e, ERR_NO, "no request could be served: each is too long");
     return ERR_OK;
 }

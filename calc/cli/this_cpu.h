@@ -30,10 +30,10 @@ bool this_cpu_named(const char *name, int64_t *threads);
  * of each ceiling the best over all its runs, since what disturbs one only ever makes it lower and a run that ended
  * early has fewer. said: of how many, and where the newest is more than 10 % below, partial, or codes gave no number.
  * They are peak fp32_vector, tf32, fp16 of the unit "fp32", which those formats are turned into; peak bf16, fp8, int8,
- * fp4, int4 of the units "bf16-dot" and "bf16-tile", int8 also of "int8-dot", where that is faster; bandwidth of reading memory; l2 and
- * the caches: their sizes, and how fast each is read; memory of the machine. A run whose identity cannot be read is
- * passed over. store: the file's name for messages. Errors: ERR_NO there are none, with the command that measures them;
- * ERR_INPUT none but such whose identity is no JSON; ERR_NOMEM. */
+ * fp4, int4 of the units "bf16-dot" and "bf16-tile", int8 also of "int8-dot", where that is faster; bandwidth of
+ * reading memory; l2 and the caches: their sizes, and how fast each is read; memory of the machine. A run whose
+ * identity cannot be read is passed over. store: the file's name for messages. Errors: ERR_NO there are none, with the
+ * command that measures them; ERR_INPUT none but such whose identity is no JSON; ERR_NOMEM. */
 enum err_code this_cpu_make(struct arena *a, const char *store, const struct result *r, size_t n, int64_t threads,
                             struct this_cpu *out, struct err *e);
 

@@ -368,12 +368,11 @@ static struct calibrated_time call_time(struct calibrated *c, const struct call 
     const struct kernel k = call_at(call, at, v);
     const struct fit_class *of = call->of.class;
     struct kernel_work w;
-    struct kernel_features f;
-    if (kernel_work(&k, c->hw, &w, NULL) != ERR_OK || kernel_prepare(&k, c->hw, c->room, &f, NULL) != ERR_OK) {
+    if (kernel_work(&k, c->hw, &w, NULL) != ERR_OK ||
+        kernel_once_s(&k, c->hw, &w, call->p, c->room, &t.s, NULL) != ERR_OK) {
         t.s = t.p10_s = t.p90_s = (double)NAN;
         return t;
     }
-    t.s = kernel_time_s(kernel_form_of(&k), &f, call->p);
     const struct fit_band *band = fit_band_of(of, fit_regime_of(&w));
     const bool known = band->n > 0;
     *widening = widening_of(of, fit_regime_of(&w));

@@ -96,7 +96,7 @@ static bool is_nonlinearity(const char *word)
     return false;
 }
 
-/* Experts of one half: Switch states how many layers have them, NLLB-MoE every how many-th. */
+/* Experts of one half: Switch states how many layers have them (or every how many-th), NLLB-MoE every how many-th. */
 static enum err_code read_sparse(struct reader *r, bool encoder, struct half *h)
 {
     const char *const layers = encoder ? "num_sparse_encoder_layers" : "num_sparse_decoder_layers";
@@ -112,7 +112,10 @@ static enum err_code read_sparse(struct reader *r, bool encoder, struct half *h)
         return ERR_OK;
     }
     TRY(reader_int(r, layers, 0, h->layers, h->layers < 3 ? h->layers : 3, &n)); /* class default */
-    h->sparse_step = n > 0 ? h->layers / n : 0;
+    /* 0 of them is one all the same: the class then takes a step of all layers. The step itself, which files saved
+     * before have beside or in place of it, is set over what the class derives. Source: transformers,
+     * configuration_switch_transformers.py. */
+    TRY(reader_int(r, step, 0, LAYERS_MAX, h->layers / (n > 0 ? n : 1), &h->sparse_step));
     h->sparse_at = h->sparse_step > 1;
     return ERR_OK;
 }

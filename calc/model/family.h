@@ -230,6 +230,7 @@ struct family {
     bool first_too;             /* later times attend to the first one's cache, and within loop_window_size to theirs */
     const char *bare_loops_key; /* a flag without which the final norm is behind each time; NULL it is */
     bool exit_gate;             /* behind each time: hidden numbers and a bias */
+    bool full_last;             /* the last layer is full, whatever layer_types and the period say */
     const char *period_key;     /* what the file calls sliding_window_pattern; NULL that */
     bool pairs;                 /* numbers of experts are lists of two: of tokens of text, of images (read by vary) */
     bool layer_widths;          /* vary sets the width of the MLP, layer by layer */

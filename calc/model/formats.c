@@ -26,6 +26,7 @@ enum err_code format_plan_add(struct arena *a, struct format_plan *p, const char
 {
     struct format_rule new = {.format = format, .experts = 1};
     TRY(module_pattern_read(a, p->file, pattern, regex, &new.pattern, e));
+    if (p->parts) module_pattern_as_part(&new.pattern);
     struct format_rule *same = known_rule(p, &new);
     if (same) {
         same->experts++;

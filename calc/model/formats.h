@@ -16,6 +16,7 @@ struct format_rule {
  * holds. */
 struct format_plan {
     const char *file;
+    bool parts;                    /* names are parts of modules' names (module_pattern_as_part) */
     bool of_tensors;               /* read from a checkpoint's tensors, not from a statement */
     const struct dtype *linear;    /* NULL: nothing that no rule names is converted */
     const struct dtype *elsewhere; /* embedding, head and routers, when no rule names them; NULL: floats */

@@ -173,6 +173,20 @@ static enum err_code put_widths(const struct gguf_reading *t)
     return found ? ERR_OK : gguf_copy(t, "feed_forward_length", "intermediate_size", &found);
 }
 
+/* Inputs of each layer that a file neither states nor stores are none, whatever the class takes for a config.json that
+ * states none. */
+static enum err_code put_no_layer_inputs(const struct gguf_reading *t)
+{
+    static const char KEY[] = "hidden_size_per_layer_input";
+    int64_t width;
+    bool found, read = false;
+    for (size_t i = 0; i < sizeof t->family->describes / sizeof t->family->describes[0]; i++)
+        read = read || (t->family->describes[i] && strcmp(t->family->describes[i], KEY) == 0);
+    TRY(gguf_number(t, "embedding_length_per_layer_input", &width, &found));
+    if (read && !found && !has_tensor(t, "per_layer_token_embd.weight")) gguf_put(t, KEY, 0);
+    return ERR_OK;
+}
+
 /* The window, and which layers have it: a period, or a flag for each layer. */
 static enum err_code put_windows(const struct gguf_reading *t)
 {
@@ -288,6 +302,7 @@ enum err_code gguf_config(struct arena *a, const struct tensor_set *s, const cha
     for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++)
         if (!t.row->own_heads || strncmp(KEYS[i].gguf, "attention.head_count", strlen("attention.head_count")) != 0)
             TRY(gguf_copy(&t, KEYS[i].gguf, KEYS[i].config, &found));
+    TRY(put_no_layer_inputs(&t));
     if (t.family->hybrid != HYBRID_NONE && !t.row->own_heads) TRY(gguf_put_recurrent(&t));
     if ((!t.row->own_heads || t.family->latent) && !t.family->attention) TRY(put_heads(&t));
     if (!t.row->own_widths) TRY(put_widths(&t));

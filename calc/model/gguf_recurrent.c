@@ -157,6 +157,16 @@ static enum err_code put_short_convolution(const struct gguf_reading *t)
     return put_words(t, "layer_types", "shortconv.conv.weight", "conv", "full_attention");
 }
 
+/* A shared expert that a file does not state is none, whatever the class takes for a config.json that states none. */
+static enum err_code put_no_shared(const struct gguf_reading *t)
+{
+    int64_t width;
+    bool found;
+    TRY(gguf_number(t, "expert_shared_feed_forward_length", &width, &found));
+    if (!found) gguf_put(t, "shared_expert_intermediate_size", 0);
+    return ERR_OK;
+}
+
 enum err_code gguf_put_recurrent(const struct gguf_reading *t)
 {
     int64_t experts = 0;
@@ -164,7 +174,7 @@ enum err_code gguf_put_recurrent(const struct gguf_reading *t)
     if (t->family->recurrent == recurrent_short_conv) return put_short_convolution(t);
     TRY(put_scan(t));
     switch (t->family->hybrid) {
-    case HYBRID_LETTERS: return put_letters(t);
+    case HYBRID_LETTERS: TRY(put_no_shared(t)); return put_letters(t);
     case HYBRID_PERIOD:
         TRY(put_expert_period(t));
         return put_words(t, "layers_block_type", "ssm_conv1d.weight", "mamba", "attention");
@@ -172,7 +182,10 @@ enum err_code gguf_put_recurrent(const struct gguf_reading *t)
         if (t->family->moe == MOE_SHARED) { /* without experts the shared MLP is the MLP */
             TRY(gguf_number(t, "expert_count", &experts, &found));
             if (!found) gguf_put(t, "num_experts", 0);
-            if (!found || experts == 0) TRY(gguf_copy(t, "feed_forward_length", "shared_intermediate_size", &found));
+            if (!found || experts == 0)
+                TRY(gguf_copy(t, "feed_forward_length", "shared_intermediate_size", &found));
+            else
+                TRY(put_no_shared(t));
         }
         return put_words(t, "layer_types", "ssm_conv1d.weight", t->family->output_gate ? "linear_attention" : "mamba",
                          t->family->output_gate ? "full_attention" : "attention");

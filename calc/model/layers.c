@@ -211,7 +211,9 @@ static enum err_code plan_windows(struct reader *r, bool *windowed, int64_t *win
         return err_set(r->e, ERR_INPUT, "%s: layer_types has sliding layers, but %s, so they have no window",
                        r->text.file, use ? "no sliding_window is stated" : "use_sliding_window is false");
     if (*window == 0) return ERR_OK;
-    return given ? check_windows(r, windowed) : derive_windows(r, windowed, &key);
+    TRY(given ? check_windows(r, windowed) : derive_windows(r, windowed, &key));
+    if (fam->full_last) windowed[layers - 1] = false;
+    return ERR_OK;
 }
 
 /* Layers that attend to an earlier one's cache need one that has it: of the same reach. */

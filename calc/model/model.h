@@ -489,8 +489,8 @@ bool model_same_layer(const struct layer_kind *a, const struct layer_kind *b);
 /* model_builtins -- names of the built-in models, in order; returns how many. */
 size_t model_builtins(struct arena *a, const char *const **names);
 
-/* model_hub_id -- the Hugging Face id of a built-in model, called `name` here: that id where the name is one, else of the
- * checkpoints of its shape the first that is trained to answer (Instruct, Chat, it), else the first; NULL: none is
+/* model_hub_id -- the Hugging Face id of a built-in model, called `name` here: that id where the name is one, else of
+ * the checkpoints of its shape the first that is trained to answer (Instruct, Chat, it), else the first; NULL: none is
  * known, or no built-in. */
 const char *model_hub_id(struct arena *a, const char *name);
 

@@ -223,6 +223,14 @@ static bool has_words(const char *s, const char *p)
     return false;
 }
 
+/* p in the text of s, of experts in that of their block. */
+static bool has_part(const char *s, const char *p)
+{
+    const char *experts = strstr(s, "experts."), *at = strstr(s, p);
+    const bool routed = experts && (experts == s || experts[-1] == '.'); /* not shared_experts */
+    return at && (!routed || at + strlen(p) <= experts + sizeof "experts" - 1);
+}
+
 /* half: of an encoder-decoder, that the name is of. */
 static bool matches_name(const struct module_pattern *p, const char *name, enum pattern_half half)
 {
@@ -231,6 +239,13 @@ static bool matches_name(const struct module_pattern *p, const char *name, enum 
     char longer[NAME_MAX_LEN + MODULE_PATTERN_MAX + 4];
     switch (p->kind) {
     case PATTERN_NAME: return has_words(name, p->text);
+    case PATTERN_PART:
+        if (has_words(name, p->text) || has_part(name, p->text)) return true;
+        for (size_t i = 0; i < fronts; i++) { /* "model." and other words that stand in front of all */
+            (void)snprintf(longer, sizeof longer, "%s%s", front[i], name);
+            if (strstr(front[i], p->text) && has_part(longer, p->text)) return true;
+        }
+        return false;
     case PATTERN_GLOB:
         if (glob(p->text, name)) return true;
         (void)snprintf(longer, sizeof longer, "%s.*", p->text); /* a block that the name stands in */
@@ -274,7 +289,7 @@ static bool matches_called(const struct module_pattern *p, const struct family *
     if (!of_block(f, k, called) || (half != HALF_NONE && p->half != HALF_NONE && p->half != half)) return false;
     (void)snprintf(name, sizeof name, "layers.%lld.%s", (long long)layer, called);
     if (matches_name(p, name, half)) return true;
-    if (!f || !f->trunk || p->kind == PATTERN_NAME) return false;
+    if (!f || !f->trunk || p->kind == PATTERN_NAME || p->kind == PATTERN_PART) return false;
     (void)snprintf(name, sizeof name, "%s.%lld.%s", f->trunk, (long long)layer, called);
     return matches_name(p, name, half);
 }

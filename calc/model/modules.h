@@ -9,7 +9,7 @@ struct family;
 
 enum { MODULE_PATTERN_MAX = 400 }; /* characters of a pattern */
 
-enum pattern_kind { PATTERN_NAME, PATTERN_GLOB, PATTERN_REGEX };
+enum pattern_kind { PATTERN_NAME, PATTERN_PART, PATTERN_GLOB, PATTERN_REGEX };
 enum pattern_half { HALF_NONE, HALF_ENCODER, HALF_DECODER };
 
 struct module_pattern {
@@ -30,6 +30,11 @@ struct module_pattern {
  * ERR_NOMEM. */
 enum err_code module_pattern_read(struct arena *a, const char *file, const char *given, bool regex,
                                   struct module_pattern *out, struct err *e);
+
+/* module_pattern_as_part -- a name read as AWQ's engines read one: any part of the text of a module's name, so
+ * "self_attn." is a block, and "layers.1" the tenth to nineteenth layer too. Experts are one module, "mlp.experts".
+ * Source: vLLM, is_layer_skipped with skip_with_substr; SGLang, awq.py. */
+void module_pattern_as_part(struct module_pattern *p);
 
 /* module_pattern_matches -- whether the pattern names the module of a layer: it, a block that it stands in, or its last
  * words. Modules are called what family f calls them, else (f NULL, or no names of its own) as most Hugging Face

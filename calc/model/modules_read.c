@@ -161,6 +161,13 @@ static enum err_code unify_experts(struct arena *a, struct module_pattern *p, st
     return p->text ? ERR_OK : err_nomem(e);
 }
 
+void module_pattern_as_part(struct module_pattern *p)
+{
+    if (p->kind != PATTERN_NAME) return;
+    p->kind = PATTERN_PART;
+    p->layer = -1;
+}
+
 enum err_code module_pattern_read(struct arena *a, const char *file, const char *given, bool regex,
                                   struct module_pattern *out, struct err *e)
 {

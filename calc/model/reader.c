@@ -286,9 +286,7 @@ static enum err_code read_architecture(struct reader *r)
 static enum err_code read_head(struct reader *r)
 {
     struct model *m = r->m;
-    /* The flag may stand outside the text part (Qwen3-VL) or inside (Ministral-3); the inner one wins. */
-    TRY(reader_flag(r, r->root, "tie_word_embeddings", r->family->tied, &m->tied));
-    TRY(reader_flag(r, &r->text, "tie_word_embeddings", m->tied, &m->tied));
+    TRY(reader_tied(r));
     TRY(reader_flag(r, &r->text, "weight_tying", m->tied, &m->tied)); /* LLaDA's spelling */
     m->norm = r->family->norm;
     m->embed_norm = r->family->embed_norm;

@@ -46,6 +46,11 @@ enum err_code reader_int(struct reader *r, const char *key, int64_t lo, int64_t 
 /* reader_flag -- a boolean of an object, else fallback. */
 enum err_code reader_flag(struct reader *r, const struct json *where, const char *key, bool fallback, bool *out);
 
+/* reader_tied -- m->tied, by tie_word_embeddings: of a file with a text part within by the statement that its outer
+ * class reads (MODEL.md "Which matrices are one"), with a note where the two contradict each other. Errors: ERR_INPUT a
+ * value that is no boolean. */
+enum err_code reader_tied(struct reader *r);
+
 /* reader_refuse_foreign -- keys that change the structure in ways the family's row does not describe: the file is not
  * what its model_type says. Values that say of every layer what the family is anyway pass. Errors: ERR_INPUT. */
 enum err_code reader_refuse_foreign(struct reader *r);

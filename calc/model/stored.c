@@ -197,7 +197,8 @@ static enum err_code read_float(const struct json *root, const struct json *text
 /* Recurrent states are kept in fp32 unless the file says otherwise. */
 static enum err_code read_state(const struct json *text, const struct json *root, struct model *m, struct err *e)
 {
-    static const char *const KEYS[] = {"mamba_ssm_cache_dtype", "mamba_ssm_dtype", NULL};
+    static const char *const KEYS[] = {"mamba_ssm_cache_dtype", "mamba_ssm_dtype", "inference_state_dtype" /* xLSTM */,
+                                       NULL};
     struct json j;
     const char *name = "fp32";
     m->state_assumed = !first_of(text, root, KEYS, &j);

@@ -156,6 +156,7 @@ enum err_code stored_awq(struct stored *s, const struct json *q)
     if (!d) return ERR_OK;
     if (!zero) d->scale_bits = 16;
     s->plan.linear = d;
+    s->plan.parts = true;
     return stored_keep(s, q);
 }
 

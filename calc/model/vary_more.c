@@ -198,7 +198,7 @@ enum err_code vary_hyperclovax(struct reader *r, int64_t layer, struct layer_kin
 {
     bool after;
     (void)layer;
-    TRY(reader_flag(r, &r->text, "use_post_norm", false, &after));
+    TRY(reader_flag(r, &r->text, "use_post_norm", true, &after));
     if (after) k->norms += 2;
     return ERR_OK;
 }

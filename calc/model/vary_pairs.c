@@ -84,6 +84,8 @@ enum err_code vary_grove(struct reader *r, int64_t layer, struct layer_kind *k)
 
 enum err_code extend_chameleon(struct reader *r)
 {
-    return json_has(&r->text, "vq_config") ? reader_note(r, "the quantiser of images (vq_config) is not counted")
-                                           : ERR_OK;
+    struct json j;
+    if (!json_get(&r->text, "vq_config", &j)) return ERR_OK;
+    if (!json_is_object(&j)) return json_want(&j, "an object", r->e);
+    return reader_note(r, "the quantiser of images (vq_config) is not counted");
 }

@@ -255,6 +255,7 @@ enum err_code extend_gemma3n(struct reader *r)
 
 enum err_code extend_gemma4(struct reader *r)
 {
+    const bool none = r->read_as || json_has(&r->text, "hidden_size_per_layer_input"); /* null */
     r->m->layer_scale = true;
-    return read_layer_inputs(r, 0);
+    return read_layer_inputs(r, none ? 0 : 256); /* class default */
 }

@@ -29,6 +29,19 @@ static int place_of(const struct steady_chain *c, double tokens, double *part)
     return i;
 }
 
+/* Prompts of one length are at points of the grid: between them the largest of several groups would have more than one.
+ */
+static void place_prompts(struct steady_chain *c)
+{
+    const double prompt = c->one_tokens[0];
+    for (int i = 1, k = 1; i < c->full && k * prompt < c->room; i++) {
+        const double next = i + 1 < c->full ? c->tokens[i + 1] : c->room;
+        if (fabs(c->tokens[i] - k * prompt) > fabs(next - k * prompt) && i + 1 < c->full) continue;
+        c->tokens[i] = k * prompt;
+        while (k * prompt < (i + 1 < c->full ? .5 * (c->tokens[i] + c->tokens[i + 1]) : c->room)) k++;
+    }
+}
+
 /* Even beyond a room's tokens, so that what a step leaves over is a place too, and fine where few wait. As far as the
  * tail of the work of an M/G/1 queue goes (Kingman); more is taken as that. */
 static void open_grid(struct steady_chain *c, double longest, bool coarse)
@@ -49,6 +62,7 @@ static void open_grid(struct steady_chain *c, double longest, bool coarse)
     c->tokens[0] = 0;
     c->tokens[below] = c->room;
     for (int i = below - 1; i > 0; i--) c->tokens[i] = c->tokens[i + 1] / step;
+    if (c->ones == 1 && c->times->parts > 1) place_prompts(c);
     const int above = (int)fmin(ceil(most / c->gap), room);
     for (int i = 1; i <= above; i++) c->tokens[below + i] = c->room + i * c->gap;
     c->n = below + above + 1;
@@ -316,7 +330,12 @@ void steady_chain_open(struct steady_replica *r, double rate_per_s, double decod
     c->full_s = steady_times_step_s(t, c->beside, c->room);
     c->plain_s = steady_times_decode_s(t, still);
     c->idle_frac = 1;
-    c->evens = t->parts > 1 && r->s->load == STEADY_OPEN && r->s->route != SIMULATE_PREFIX;
+    c->copies = (int)fmax((double)r->s->replicas, 1);
+    c->in_turn = steady_in_turn(r->s);
+    c->every = !(t->parts > 1) || r->s->load != STEADY_OPEN || r->s->route == SIMULATE_PREFIX ? 1
+               : c->in_turn ? (int)t->parts * c->copies
+                            : 2;
+    if (c->in_turn) c->arrival_cv2 = 1 + (c->arrival_cv2 - 1) / c->every;
     c->even = fmin(fmax(2 - l->prompt_square / (l->prompt_tokens * l->prompt_tokens), 0), 1);
     c->ones = steady_chain_prompts(l, coarse ? 1. / 6 : 1. / 12, STEADY_CHAIN_ONES, c->one_tokens, c->one_part);
     open_grid(c, t->group[t->groups - 1].tokens, coarse);

@@ -38,7 +38,10 @@ struct steady_chain {
     struct steady_others others;           /* of several attention groups, each a chain of its own, nobody decoding */
     /* and where somebody does: lengths of steps; of places, the lengths of the steps before and of their own, and a
      * step's time and its square behind each length; the parts of steps that leave nothing over */
-    bool evens; /* the router: numbers of the groups are the same but for one */
+    int every; /* of the stream that the router shares every so many come to a group: 1 by chance, 2 where it evens
+                  numbers out, groups * copies in turn */
+    bool in_turn;
+    int copies; /* that turns go over too */
     double level_s[STEADY_CHAIN_LEVELS], clear[STEADY_CHAIN_LEVELS];
     double behind[STEADY_CHAIN_PLACES][STEADY_CHAIN_LEVELS], length[STEADY_CHAIN_PLACES][STEADY_CHAIN_LEVELS];
     double behind_step_s[STEADY_CHAIN_LEVELS][STEADY_CHAIN_ROOM];
@@ -69,24 +72,38 @@ struct steady_chain_sum {
 struct steady_chain_sum steady_chain_come(const struct steady_chain *c, double count);
 
 /* How many come in a time: chances of none and of one, mean and mean square. steady_chain_number_of -- of `count` on
- * average, of a Poisson stream or, to one attention group of several, of every second one of one, as the router that
- * evens numbers out sends them (MODEL.md "Steady state", Attention groups; Cox 1962: variance count/2 + (1 - exp(-4
- * count))/8). steady_chain_number_before -- before one of them in so long a time. */
+ * average, every so many of a Poisson stream: 2 to one attention group of several, as the router that evens numbers out
+ * sends them (Cox 1962: variance count/2 + (1 - exp(-4 count))/8), their number where it takes turns. MODEL.md "Steady
+ * state", Attention groups. steady_chain_number_before -- before one of them in so long a time. */
 struct steady_chain_number {
     double none, one, mean, square;
 };
-struct steady_chain_number steady_chain_number_of(bool even, double count);
-struct steady_chain_number steady_chain_number_before(bool even, double count);
+struct steady_chain_number steady_chain_number_of(int every, double count);
+struct steady_chain_number steady_chain_number_before(int every, double count);
 struct steady_chain_sum steady_chain_come_number(const struct steady_chain *c, const struct steady_chain_number *x);
+
+/* Groups to which prompts are dealt in turn, in a step behind a time in which `count` come to each: how many there are
+ * is never more than one apart. By whether this one has none, one or more (`of`: their chances): what it has in a step
+ * (own: parts of all), and of the others the most (parts by place) and all of them where that is the most.
+ * steady_chain_deal -- `left`: of this one, what the step before leaves over, parts by place. MODEL.md "Steady state",
+ * Attention groups. */
+enum { STEADY_DEALS = 3, STEADY_DEAL_GROUPS = 1024 }; /* not a unit */
+struct steady_deal {
+    double of[STEADY_DEALS], own[STEADY_DEALS][STEADY_CHAIN_ROOM];
+    double most[STEADY_DEALS][STEADY_CHAIN_ROOM], all[STEADY_DEALS][STEADY_CHAIN_ROOM];
+};
+void steady_chain_deal(const struct steady_chain *c, double count, const double *left, struct steady_deal *out);
 
 /* What comes in a time in which `ticks` of the stream do on average, of which every c->phases-th comes here, from each
  * phase: chances of none, one and more, and of those the phase that follows; and the mean and square of the number of
- * several. steady_chain_several -- tokens of several, as weights of all. */
+ * several. steady_chain_several -- tokens of several, as weights of all.
+ * steady_chain_sum_of -- a lognormal sum of that mean and square. */
 struct steady_chain_ticks {
     double of[3][STEADY_CHAIN_PHASES][STEADY_CHAIN_PHASES]; /* [none, one, several][from][to] */
     double mean[STEADY_CHAIN_PHASES], square[STEADY_CHAIN_PHASES];
 };
 struct steady_chain_ticks steady_chain_tick(int phases, double ticks);
+void steady_chain_sum_of(double mean, double square, struct steady_chain_sum *s);
 void steady_chain_several(const struct steady_chain *c, double mean, double square, struct steady_chain_sum *s);
 
 /* steady_chain_phases -- of so many copies behind a router. MODEL.md "Steady state". */
@@ -130,6 +147,10 @@ void steady_chain_parts(const struct steady_chain *c, double m, struct steady_ch
 
 /* steady_chain_mates -- others that are there with one in its `steps`, above those of any time. */
 double steady_chain_mates(const struct steady_chain *c, double steps);
+
+/* steady_chain_places_per_s -- the rate at which one of several attention groups has as many sequences as places for
+ * them, where prompts are dealt in turn. in_prefill: of those, whose prompts are computed. */
+double steady_chain_places_per_s(struct steady_replica *r, double places, double again, double *in_prefill);
 
 /* steady_chain_between -- whole prompts between decode steps of n: busy_frac, token_s and extra_s of a flow, where a
  * step has many. */

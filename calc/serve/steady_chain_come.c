@@ -113,22 +113,54 @@ struct steady_chain_ticks steady_chain_tick(int phases, double ticks)
     return x;
 }
 
+/* Of t ticks, every so many of which is one: from a phase that is anywhere, or from the last one's; floor((t +
+ * phase)/every). */
+static struct steady_chain_number number_in_turn(int every, double count, bool before)
+{
+    enum { FAR = 400 }; /* not a unit */
+    const double t = every * count, away = 8 * sqrt(t) + 8;
+    struct steady_chain_number x = {0};
+    if (t > FAR) { /* phases are as good as uniform */
+        x.mean = before ? count - (every - 1.) / (2 * every) : count;
+        x.square =
+            x.mean * x.mean + count / every + ((double)every * every - 1) / ((before ? 12. : 6.) * every * every);
+        return x;
+    }
+    double p = exp(-t);
+    for (int i = 0; i <= t + away; p *= t / ++i) {
+        const double low = floor((double)i / every), more = before ? 0 : (double)i / every - low;
+        x.none += low < 1 ? p * (1 - more) : 0;
+        x.one += low < 1 ? p * more : low < 2 ? p * (1 - more) : 0;
+        x.mean += p * (low + more);
+        x.square += p * (low * low + more * (2 * low + 1));
+    }
+    return x;
+}
+
 /* Of the t ticks of two for each that comes the phase j of the last one stays: k come of t - j ticks to t - j + 1. */
-struct steady_chain_number steady_chain_number_of(bool even, double count)
+struct steady_chain_number steady_chain_number_of(int every, double count)
 {
     const double none = exp(-count);
-    if (!even) return (struct steady_chain_number){none, count * none, count, count + count * count};
+    if (every < 2) return (struct steady_chain_number){none, count * none, count, count + count * count};
+    if (every > 2) return number_in_turn(every, count, false);
     const double t = 2 * count, p = exp(-t);
     return (struct steady_chain_number){p * (1 + t / 2), p * (t / 2 + t * t / 2 + t * t * t / 12), count,
                                         count * count + count / 2 - expm1(-4 * count) / 8};
 }
 
-struct steady_chain_number steady_chain_number_before(bool even, double count)
+struct steady_chain_number steady_chain_number_before(int every, double count)
 {
-    if (!even) return steady_chain_number_of(false, count);
+    if (every < 2) return steady_chain_number_of(1, count);
+    if (every > 2) return number_in_turn(every, count, true);
     const double t = 2 * count, p = exp(-t), mean = count + expm1(-4 * count) / 4;
     return (struct steady_chain_number){p * (1 + t), p * (t * t / 2 + t * t * t / 6), mean,
                                         mean * mean + mean / 2 - expm1(-4 * mean) / 8};
+}
+
+void steady_chain_sum_of(double mean, double square, struct steady_chain_sum *s)
+{
+    s->n = 0;
+    put_several(s, 1, mean, square);
 }
 
 void steady_chain_several(const struct steady_chain *c, double mean, double square, struct steady_chain_sum *s)

@@ -193,7 +193,7 @@ static void find_step(struct firsts *x, int from, int to, bool one, double step_
         const double past = (u + .5) / TIMES, w = idle ? 1 : 1. / TIMES;
         const double count = idle ? 0 : c->rate * step_s * past;
         struct steady_chain_sum s = {.n = 1, .tokens = {0}, .weight = {1}};
-        const struct steady_chain_number number = steady_chain_number_before(c->evens, count);
+        const struct steady_chain_number number = steady_chain_number_before(c->every, count);
         if (n == 1) s = steady_chain_come_number(c, &number);
         clear(&x->ahead);
         for (int i = one ? to - 1 : from; i < to; i++) {

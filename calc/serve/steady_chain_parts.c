@@ -13,8 +13,11 @@ struct round {
     struct steady_chain_number number[LEVELS];
     double come[LEVELS][STEADY_CHAIN_PLACES]; /* prompts of a step of that length */
     double most[LEVELS][ROOM],
-        sum[LEVELS][ROOM];           /* others behind such a step: the place of the largest; tokens of all */
-    double go[ROOM][LEVELS][LEVELS]; /* a step of so many tokens behind one of a length: lengths that it has */
+        sum[LEVELS][ROOM]; /* others behind such a step: the place of the largest; tokens of all */
+    bool dealt;            /* in turn */
+    struct steady_deal deal[LEVELS];
+    double left[LEVELS][STEADY_CHAIN_PLACES]; /* by steps of that length, parts of steps */
+    double go[ROOM][LEVELS][LEVELS];          /* a step of so many tokens behind one of a length: lengths that it has */
 };
 
 /* Between the lengths around, so that the mean stays. */
@@ -38,7 +41,7 @@ static void open_round(struct round *x, double still)
     c->level_s[0] = least_s;
     for (int l = 1; l < LEVELS; l++) c->level_s[l] = c->level_s[l - 1] * ratio;
     for (int l = 0; l < LEVELS; l++) {
-        x->number[l] = steady_chain_number_of(c->evens, c->rate * c->level_s[l]);
+        x->number[l] = steady_chain_number_of(c->every, c->rate * c->level_s[l]);
         const struct steady_chain_sum s = steady_chain_come_number(c, &x->number[l]);
         memset(x->come[l], 0, sizeof x->come[l]);
         for (int k = 0; k < s.n; k++) steady_chain_add(c, x->come[l], s.tokens[k], s.weight[k]);
@@ -70,6 +73,41 @@ static void see_others(struct round *x)
     }
 }
 
+/* Where prompts are dealt in turn they are not independent. */
+static void see_dealt(struct round *x)
+{
+    const struct steady_chain *c = x->c;
+    for (int l = 0; l < LEVELS; l++) {
+        steady_chain_deal(c, c->rate * c->level_s[l], x->left[l], &x->deal[l]);
+        for (int i = 0; i <= c->full; i++) {
+            double all = 0;
+            x->most[l][i] = 0;
+            for (int k = 0; k < STEADY_DEALS; k++) {
+                x->most[l][i] += x->deal[l].of[k] * x->deal[l].most[k][i];
+                all += x->deal[l].of[k] * x->deal[l].all[k][i];
+            }
+            x->sum[l][i] = x->most[l][i] > 1e-12 ? all / x->most[l][i] : 0;
+        }
+    }
+}
+
+/* The others as the one at a place finds them. */
+static void dealt_at(const struct round *x, int l, int place, double *most, double *sum)
+{
+    const struct steady_deal *d = &x->deal[l];
+    double own = 0;
+    for (int k = 0; k < STEADY_DEALS; k++) own += d->own[k][place];
+    for (int i = 0; i <= x->c->full; i++) {
+        double part = 0, all = 0;
+        for (int k = 0; k < STEADY_DEALS && own > 1e-12; k++) {
+            part += d->own[k][place] / own * d->most[k][i];
+            all += d->own[k][place] / own * d->all[k][i];
+        }
+        most[i] = own > 1e-12 ? part : x->most[l][i];
+        sum[i] = !(own > 1e-12) ? x->sum[l][i] : part > 1e-12 ? all / part : 0;
+    }
+}
+
 /* Steps of each place behind each length: means, and the lengths around them. */
 static void see_steps(struct round *x)
 {
@@ -78,12 +116,15 @@ static void see_steps(struct round *x)
     memset(x->go, 0, sizeof x->go);
     for (int i = 0; i <= c->full; i++)
         for (int l = 0; l < LEVELS; l++) {
-            double mean_s = 0, square_s2 = 0;
+            double mean_s = 0, square_s2 = 0, dealt_most[ROOM], dealt_sum[ROOM];
+            const double *const most = x->dealt ? dealt_most : x->most[l], *const sum =
+                                                                               x->dealt ? dealt_sum : x->sum[l];
+            if (x->dealt) dealt_at(x, l, i, dealt_most, dealt_sum);
             for (int j = 0; j <= c->full; j++) {
-                const double w = x->most[l][j];
+                const double w = most[j];
                 if (!(w > 1e-7)) continue;
                 const int largest = i > j ? i : j;
-                const double beside = x->sum[l][j] - (j > i ? c->tokens[j] - c->tokens[i] : 0);
+                const double beside = sum[j] - (j > i ? c->tokens[j] - c->tokens[i] : 0);
                 const double share = largest > 0 ? fmin(fmax(beside / (others * c->tokens[largest]), 0), 1) : 0;
                 const double step_s = steady_times_share_s(x->shares_s[largest], share);
                 double part;
@@ -126,7 +167,11 @@ static void begin(struct round *x)
     struct steady_chain *c = x->c;
     double part[LEVELS] = {1};
     memset(c->behind, 0, sizeof c->behind);
-    see_others(x);
+    for (int l = 0; l < LEVELS; l++) x->left[l][0] = 1;
+    if (x->dealt)
+        see_dealt(x);
+    else
+        see_others(x);
     see_steps(x);
     for (int k = 0; k < SWEEPS; k++) {
         double next[LEVELS] = {0};
@@ -177,8 +222,12 @@ static void look_behind(struct round *x)
         for (int l = 0; l < LEVELS; l++) clear[l] += c->part[i] * c->length[i][l];
     for (int k = 0; k < c->n; k++)
         for (int l = 0; l < LEVELS; l++) c->behind[k][l] = clear[l] * x->come[l][k];
+    memset(x->left, 0, sizeof x->left);
+    for (int l = 0; l < LEVELS; l++) x->left[l][0] = clear[l];
     for (int i = c->full + 1; i < c->n; i++) {
         if (!(c->part[i] > 1e-7)) continue;
+        for (int l = 0; l < LEVELS && x->dealt; l++)
+            steady_chain_add(c, x->left[l], c->tokens[i] - c->room, c->part[i] * c->length[i][l]);
         const double *to = c->to + (size_t)i * (size_t)c->states;
         for (int k = c->least[i]; k <= c->last[i]; k++)
             for (int l = 0; l < LEVELS; l++) c->behind[k][l] += c->part[i] * to[k] * c->length[i][l];
@@ -189,13 +238,16 @@ static void look_behind(struct round *x)
 void steady_chain_settle(struct steady_chain *c, double within)
 {
     enum { ROUNDS = 16 };
-    struct round x = {.c = c};
+    struct round x = {.c = c, .dealt = c->in_turn};
     open_round(&x, c->still);
     begin(&x);
     c->mean_s = 0;
     for (int k = 0; k < ROUNDS; k++) {
         const double before_s = c->mean_s;
-        see_others(&x);
+        if (x.dealt)
+            see_dealt(&x);
+        else
+            see_others(&x);
         see_steps(&x);
         see_places(&x);
         c->full_s = c->step_s[c->full];

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "calc/serve/steady_members.h"
 #include "calc/serve/steady_parts.h"
 #include "calc/serve/steady_stream.h"
 
@@ -31,16 +32,11 @@ struct request {
     int64_t waiting; /* that wait when a batch has landed behind which it is the last that came; -1: none has */
 };
 
-/* Who is in a batch, and of its landings the one with which that ends. */
-struct member {
-    int64_t request, until;
-};
-
 /* Those that are in one batch after another. */
 struct batch {
-    struct member *seq; /* [max_seqs] those that decode, and behind them those whose prompts end with it */
-    int64_t n, ends_n;
-    int64_t landed, next; /* how often; when the first ends */
+    struct steady_members members; /* that decode */
+    int64_t *ends, ends_n;         /* [max_seqs] whose prompts end with it */
+    int64_t landed;                /* how often */
     double end_s;
     bool used;
 };
@@ -53,6 +49,7 @@ struct seconds {
 struct flights {
     const struct steady_flights *s;
     struct request *request;
+    int32_t *places;              /* [requests] of members (steady_members.h) */
     double *scratch;              /* [2 * requests] */
     struct seconds *alone, *full; /* [max_seqs + 1] of n that decode: alone, and with as many prompt tokens as fit */
     int64_t requests, next, came; /* next: to enter */
@@ -75,13 +72,12 @@ static void make_stream(struct flights *f)
     const struct steady_flights *s = f->s;
     uint64_t times = 20011, lengths = 40009; /* any */
     double *prompt = f->scratch, *output = f->scratch + f->requests, at = 0;
-    steady_stream_gaps(&times, s->arrival_cv2, prompt, output, f->requests);
+    const bool comes = isfinite(s->rate_per_s);
+    if (comes) steady_stream_gaps(&times, s->arrival_cv2, prompt, output, f->requests);
     for (int64_t i = 0; i < f->requests; i++) {
-        at += prompt[i];
-        f->request[i] = (struct request){.arrival_s = isfinite(s->rate_per_s) ? at / s->rate_per_s : 0,
-                                         .ttft_s = (double)NAN,
-                                         .tpot_s = (double)NAN,
-                                         .waiting = -1};
+        if (comes) at += prompt[i];
+        f->request[i] = (struct request){
+            .arrival_s = comes ? at / s->rate_per_s : 0, .ttft_s = (double)NAN, .tpot_s = (double)NAN, .waiting = -1};
     }
     steady_stream_strata(&lengths, prompt, f->requests);
     steady_stream_strata(&lengths, output, f->requests);
@@ -99,13 +95,13 @@ static double used(const struct flights *f) { return f->held + (double)f->runnin
 /* The last that entered of those that would decode leaves. */
 static void lose(struct flights *f, struct batch *b)
 {
-    const struct member *last = &b->seq[--b->n];
-    struct request *q = &f->request[last->request];
-    q->made = q->steps - (last->until - b->landed);
+    const struct steady_member last = steady_members_last(&b->members, f->places);
+    struct request *q = &f->request[last.request];
+    q->made = q->steps - (last.until - b->landed);
     q->left = q->prompt + q->made;
     f->held -= (double)q->left;
     f->running--;
-    f->lost[f->lost_n++] = last->request;
+    f->lost[f->lost_n++] = last.request;
 }
 
 /* So does one whose prompt is in part computed, unless a batch under way has a piece of it: it entered last. */
@@ -130,7 +126,7 @@ static double board(struct flights *f, struct batch *b, int64_t i, double left)
     f->held += (double)piece;
     f->part = q->left > 0 ? i : -1;
     f->part_in = f->launched + 1;
-    if (q->left == 0) b->seq[b->n + b->ends_n++].request = i;
+    if (q->left == 0) b->ends[b->ends_n++] = i;
     return (double)piece;
 }
 
@@ -139,15 +135,15 @@ static double board(struct flights *f, struct batch *b, int64_t i, double left)
 static double fill(struct flights *f, struct batch *b)
 {
     const struct steady_flights *s = f->s;
-    const double room = fmax((double)s->budget_tokens - (double)b->n, 0);
+    const double room = fmax((double)s->budget_tokens - (double)b->members.n, 0);
     const int64_t had = f->lost_n;
     double left = room;
-    while (b->n > 0 && used(f) + (double)b->n > s->cache_tokens)
+    while (b->members.n > 0 && used(f) + (double)b->members.n > s->cache_tokens)
         if (!lose_part(f)) lose(f, b);
-    const double spare = (double)b->n;
+    const double spare = (double)b->members.n;
     if (f->part >= 0 && left >= 1) {
         const double piece = fmin(left, (double)f->request[f->part].left);
-        if (used(f) + piece + spare > s->cache_tokens && (f->flights_n > 0 || b->n > 0)) {
+        if (used(f) + piece + spare > s->cache_tokens && (f->flights_n > 0 || b->members.n > 0)) {
             (void)lose_part(f);
             return 0;
         }
@@ -192,7 +188,8 @@ static void fly(struct flights *f, struct batch *b, const struct seconds *x)
         const double free_s = f->free_s[i];
         at_s = f->free_s[i] = (at_s > free_s ? at_s : free_s) + each_s;
     }
-    b->end_s = f->free_s[f->stages - 1] = fmax(at_s, f->free_s[f->stages - 1]) + x->last_s;
+    const double free_s = f->free_s[f->stages - 1];
+    b->end_s = f->free_s[f->stages - 1] = (at_s > free_s ? at_s : free_s) + x->last_s;
 }
 
 /* One batch alone decodes until somebody comes, one of its own ends or the cache is full: all its steps but the last at
@@ -200,15 +197,15 @@ static void fly(struct flights *f, struct batch *b, const struct seconds *x)
 static void repeat(struct flights *f, struct batch *b, double all_s)
 {
     const double comes_s = f->came < f->requests ? f->request[f->came].arrival_s - f->clock_s : (double)INFINITY;
-    const double room = (f->s->cache_tokens - used(f)) / (double)b->n - 1;
-    const double most = fmin(fmin(ceil(comes_s / all_s), room), (double)(b->next - b->landed));
+    const double room = (f->s->cache_tokens - used(f)) / (double)b->members.n - 1;
+    const double most = fmin(fmin(ceil(comes_s / all_s), room), (double)(steady_members_next(&b->members) - b->landed));
     if (!(most > 1)) return;
     const int64_t more = (int64_t)most - 1;
     b->landed += more;
     f->landed += more;
     f->launched += more;
-    f->held += (double)(more * b->n);
-    f->decoding_made += more * b->n;
+    f->held += (double)(more * b->members.n);
+    f->decoding_made += more * b->members.n;
     f->clock_s += (double)more * all_s;
 }
 
@@ -225,17 +222,21 @@ static void launch(struct flights *f, int64_t landed)
     while (f->flights_n < f->stages) {
         int64_t place = landed;
         struct batch *b = landed >= 0 ? &f->batch[landed] : unused(f, &place);
-        if (landed < 0) b->n = b->ends_n = b->landed = b->next = 0;
+        if (landed < 0) {
+            steady_members_clear(&b->members);
+            b->ends_n = b->landed = 0;
+        }
         landed = -1;
         const double tokens = fill(f, b);
-        b->used = b->n + b->ends_n > 0 || tokens > 0;
+        b->used = b->members.n + b->ends_n > 0 || tokens > 0;
         if (!b->used && f->flights_n == 0 && f->lost_n + f->came - f->next > 0) continue;
         if (!b->used) return;
-        const struct seconds x = price(f, b->n, tokens);
+        const struct seconds x = price(f, b->members.n, tokens);
         if (f->flights_n == 0 && !(tokens > 0) && f->next == f->came && f->lost_n == 0 && f->part < 0)
             repeat(f, b, x.all_s);
         fly(f, b, &x);
-        f->order[(f->first + f->flights_n++) % f->stages] = place;
+        const int64_t last = f->first + f->flights_n++;
+        f->order[last < f->stages ? last : last - f->stages] = place;
         f->launched++;
     }
 }
@@ -254,45 +255,27 @@ static int64_t land(struct flights *f)
 {
     const int64_t place = f->order[f->first];
     struct batch *b = &f->batch[place];
-    f->first = (f->first + 1) % f->stages;
+    if (++f->first == f->stages) f->first = 0;
     f->flights_n--;
     f->landed++;
     f->clock_s = b->end_s;
     b->landed++;
     b->used = false;
-    f->held += (double)b->n;
-    f->decoding_made += b->n;
-    int64_t kept = b->n;
-    if (b->n > 0 && b->landed >= b->next) {
-        kept = 0;
-        b->next = INT64_MAX;
-        for (int64_t i = 0; i < b->n; i++) {
-            const struct member x = b->seq[i];
-            if (x.until > b->landed) {
-                if (x.until < b->next) b->next = x.until;
-                b->seq[kept++] = x;
-            } else {
-                end(f, &f->request[x.request]);
-            }
-        }
-    }
-    if (kept == 0) b->next = INT64_MAX;
+    f->held += (double)b->members.n;
+    f->decoding_made += b->members.n;
+    for (int64_t i; (i = steady_members_end(&b->members, f->places, b->landed)) >= 0;) end(f, &f->request[i]);
     for (int64_t i = 0; i < b->ends_n; i++) {
-        struct member x = b->seq[b->n + i];
-        struct request *q = &f->request[x.request];
+        struct request *q = &f->request[b->ends[i]];
         if (!(q->first_s > 0)) {
             q->first_s = f->clock_s;
             q->ttft_s = f->clock_s - q->arrival_s;
         }
-        x.until = b->landed + q->steps - q->made;
-        if (x.until <= b->landed) {
+        const int64_t until = b->landed + q->steps - q->made;
+        if (until <= b->landed)
             end(f, q);
-            continue;
-        }
-        if (x.until < b->next) b->next = x.until;
-        b->seq[kept++] = x;
+        else
+            steady_members_add(&b->members, f->places, b->ends[i], until);
     }
-    b->n = kept;
     b->ends_n = 0;
     return place;
 }
@@ -320,13 +303,14 @@ static enum err_code open(struct flights *f, struct err *e)
     f->request = malloc((size_t)f->requests * sizeof *f->request);
     f->scratch = malloc(2 * (size_t)f->requests * sizeof *f->scratch);
     f->lost = malloc(places * sizeof *f->lost);
+    f->places = calloc((size_t)f->requests, sizeof *f->places);
     f->alone = malloc((places + 1) * sizeof *f->alone);
     f->full = malloc((places + 1) * sizeof *f->full);
-    bool ok = f->request && f->scratch && f->lost && f->alone && f->full;
+    bool ok = f->request && f->scratch && f->lost && f->places && f->alone && f->full;
     for (size_t n = 0; ok && n <= places; n++) f->alone[n].all_s = f->full[n].all_s = -1;
     for (int64_t i = 0; i < f->stages; i++) {
-        f->batch[i].seq = malloc(places * sizeof *f->batch[i].seq);
-        ok = ok && f->batch[i].seq;
+        f->batch[i].ends = malloc(places * sizeof *f->batch[i].ends);
+        ok = steady_members_open(&f->batch[i].members, f->s->max_seqs) && f->batch[i].ends && ok;
     }
     return ok ? ERR_OK : err_nomem(e);
 }
@@ -338,7 +322,11 @@ static void close(struct flights *f)
     free(f->alone);
     free(f->full);
     free(f->lost);
-    for (int64_t i = 0; i < f->stages; i++) free(f->batch[i].seq);
+    free(f->places);
+    for (int64_t i = 0; i < f->stages; i++) {
+        steady_members_close(&f->batch[i].members);
+        free(f->batch[i].ends);
+    }
 }
 
 /* Of requests from..to; the mean. */

@@ -1,7 +1,14 @@
 /* steady_groups -- what the other attention groups of a copy have in a step; of steady_parts.h. */
 #include <math.h>
 
-#include "calc/serve/steady_parts.h"
+#include "calc/serve/steady_chain.h"
+
+bool steady_in_turn(const struct steady_setup *s)
+{
+    if (steady_parts_of(s) < 2 || s->load != STEADY_OPEN || s->route == SIMULATE_PREFIX) return false;
+    if (steady_parts_of(s) > STEADY_DEAL_GROUPS) return false;
+    return s->route == SIMULATE_ROUND_ROBIN || steady_one_length(s->lengths);
+}
 
 void steady_others_none(struct steady_others *out) { *out = (struct steady_others){.n = 1, .part = {1}}; }
 

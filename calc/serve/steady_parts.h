@@ -93,14 +93,16 @@ struct steady_times {
     double shared;                      /* spread over groups that step together, with one queue; 1 */
     double parts;                       /* groups with queues of their own that step together; 1 */
     const struct steady_others *others; /* what the others have; NULL: as much as the group itself, all alike */
-    double long_tokens;                 /* a prompt as one of its tokens has it: the square over the mean */
-    bool slowest;                       /* stage alone */
-    double *stage_s;                    /* [mix_stages] */
-    double piece_tokens;                /* of a prompt in a step (steady_times_piece) */
-    double context_tokens;              /* of a sequence that decodes, on average over its steps */
-    double context_square;              /* E of its square; where there are several groups */
-    struct mix decode, prompt, scratch; /* a sequence's sums; a prompt token's */
-    double *decode_s;                   /* [STEADY_N_KNOTS] */
+    double largest;                     /* steady_largest_of the groups */
+    double deeper[STEADY_SHARES][STEADY_X_KNOTS]; /* steady_deeper of x where others have a share; NAN: not asked */
+    double long_tokens;                           /* a prompt as one of its tokens has it: the square over the mean */
+    bool slowest;                                 /* stage alone */
+    double *stage_s;                              /* [mix_stages] */
+    double piece_tokens;                          /* of a prompt in a step (steady_times_piece) */
+    double context_tokens;                        /* of a sequence that decodes, on average over its steps */
+    double context_square;                        /* E of its square; where there are several groups */
+    struct mix decode, prompt, scratch;           /* a sequence's sums; a prompt token's */
+    double *decode_s;                             /* [STEADY_N_KNOTS] */
     double (*prompt_s[STEADY_SHARES])[STEADY_X_KNOTS]; /* [STEADY_N_KNOTS], beyond the former; the last alone where
                                                           there are no groups */
     double n_knot[STEADY_N_KNOTS], x_knot[STEADY_X_KNOTS];
@@ -142,6 +144,11 @@ static inline int64_t steady_parts_of(const struct steady_setup *s)
 {
     return s->groups > 1 && s->policy != SIMULATE_STATIC && !s->decode ? s->groups : 1;
 }
+
+/* steady_in_turn -- whether requests are dealt to attention groups in turn: by the router, or as answers of one length
+ * end in the order in which they began, so that the group of the fewest is the next in turn. MODEL.md "Steady state".
+ */
+bool steady_in_turn(const struct steady_setup *s);
 
 /* steady_deeper -- tokens in front of a piece of x tokens in the group of `number` that has most, above the mean. */
 double steady_deeper(const struct steady_times *t, double x, double number);

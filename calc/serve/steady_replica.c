@@ -315,6 +315,14 @@ void steady_open_solve(struct steady_replica *r)
     if (bunched && !r->times->beside) /* nobody comes in as many steps as the longer of two answers has */
         r->idle_frac = exp(-a * (2 - kept) * steady_times_decode_s(r->times, fmax(r->decoding, 1) / parts));
     r->token_s = a > 0 ? r->decoding / a : (double)NAN;
+    if (a > 0 && c.full > 0 &&
+        steady_in_turn(r->s)) { /* who waits for a place is not among them, and is served as fast */
+        const double within = fmin(token_at(&k, r->decoding), r->most * parts / a);
+        if (within > r->token_s) {
+            r->square *= within / r->token_s;
+            r->decoding = a * (r->token_s = within);
+        }
+    }
     r->slope_s =
         a > 0 ? parts * slope_of(&k, r->decoding + 1, sqrt(fmax(r->square - r->decoding * r->decoding, 0))) : 0;
     if (a > 0 && !r->chain) see_numbers(&k, r);

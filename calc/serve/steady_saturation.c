@@ -1,7 +1,7 @@
 /* steady_saturation -- how many decode on one replica at most, and the rate at which they do; of steady_parts.h. */
 #include <math.h>
 
-#include "calc/serve/steady_parts.h"
+#include "calc/serve/steady_chain.h"
 
 /* Prompts in their steps at a rate, on average. */
 static double prefilling(const struct steady_replica *r, const struct steady_flow *f)
@@ -104,7 +104,8 @@ static double find_saturation(struct steady_replica *r)
         const double before = rate;
         if (beside && !(rows > 1)) { /* who decodes and who has a prompt to compute are as many as have a place */
             double in_prefill;
-            rate = steady_pieces_rate(r, fmax(r->places, 1), r->again_frac, &in_prefill);
+            rate = steady_in_turn(r->s) ? steady_chain_places_per_s(r, fmax(r->places, 1), r->again_frac, &in_prefill)
+                                        : steady_pieces_rate(r, fmax(r->places, 1), r->again_frac, &in_prefill);
             find_most(r, in_prefill);
             if (fabs(rate - before) < 5e-3 * rate) break;
             continue;

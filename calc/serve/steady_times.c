@@ -119,6 +119,9 @@ enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, s
     t->rows = 1;
     t->parts = (double)steady_parts_of(s);
     t->shared = s->groups > 1 && !(t->parts > 1) ? (double)s->groups : 1;
+    t->largest = steady_largest_of(t->parts);
+    for (size_t i = 0; i < STEADY_SHARES; i++)
+        for (size_t q = 0; q < STEADY_X_KNOTS; q++) t->deeper[i][q] = (double)NAN;
     t->long_tokens = s->lengths->prompt_square / s->lengths->prompt_tokens;
     t->slowest = s->slowest;
     if (!(t->stage_s = arena_array(a, (size_t)mix_stages(s->plan), sizeof *t->stage_s))) return err_nomem(e);
@@ -193,17 +196,17 @@ static void spread(struct steady_times *t, double n, double x)
 
 /* Of n that decode in all groups, and x prompt tokens of the largest beside `share` of as many in each of the others.
  */
-static void part(struct steady_times *t, double n, double x, double share)
+static void part(struct steady_times *t, double n, double x, double share, double deeper)
 {
     const double rows = n > 0 ? mix_tokens(&t->scratch) - x : 0, own = n > 0 ? busiest_of(n, t->parts) / n : 0;
     if (n > 0) {
         mix_scale(&t->scratch, MIXED_DECODE, own);
         const double away = sqrt(fmax(t->context_square - t->context_tokens * t->context_tokens, 0) / (own * n));
-        mix_decode(&t->scratch, own * n, t->context_tokens + away * steady_largest_of(fmin(n, t->parts)));
+        mix_decode(&t->scratch, own * n, t->context_tokens + away * (n < t->parts ? steady_largest_of(n) : t->largest));
         mix_decode(&t->scratch, -own * n, t->context_tokens);
     }
     if (x > 0) {
-        const double deeper = steady_deeper(t, x, 1 + share * (t->parts - 1)), from = t->long_tokens / 2;
+        const double from = t->long_tokens / 2;
         mix_prefill(&t->scratch, 1, x, from + deeper);
         mix_prefill(&t->scratch, -1, x, from);
     }
@@ -218,14 +221,15 @@ static double slowest_s(struct steady_times *t)
     return most;
 }
 
-static double alone_s(struct steady_times *t, double n, double x, double share)
+/* deeper: steady_deeper of as many as have a prompt, where there are several groups. */
+static double alone_s(struct steady_times *t, double n, double x, double share, double deeper)
 {
     if (!(n > 0) && !(x > 0)) return 0;
     mix_clear(&t->scratch);
     if (n > 0) mix_add(&t->scratch, &t->decode, n);
     if (x > 0) mix_add(&t->scratch, &t->prompt, x);
     if (t->parts > 1)
-        part(t, n, x, share);
+        part(t, n, x, share, deeper);
     else if (t->shared > 1)
         spread(t, n, x);
     const double beside_s = t->overhead_s + steady_draft_s(t, n, x);
@@ -249,12 +253,20 @@ static size_t place_of(const struct steady_times *t, double n, double *part)
 
 static double decode_at(struct steady_times *t, size_t i)
 {
-    if (isnan(t->decode_s[i])) t->decode_s[i] = alone_s(t, t->n_knot[i], 0, 0);
+    if (isnan(t->decode_s[i])) t->decode_s[i] = alone_s(t, t->n_knot[i], 0, 0, 0);
     return t->decode_s[i];
 }
 
 /* What others have of as much as the largest, STEADY_SHARES of them. */
 static const double SHARE[STEADY_SHARES] = {0, .25, 1};
+
+/* The same whatever decodes beside. */
+static double deeper_at(struct steady_times *t, size_t share, size_t q)
+{
+    double *const deeper = &t->deeper[share][q];
+    if (t->parts > 1 && isnan(*deeper)) *deeper = steady_deeper(t, t->x_knot[q], 1 + SHARE[share] * (t->parts - 1));
+    return *deeper;
+}
 
 /* What x prompt tokens add to a step of the i-th number of sequences. */
 static double prompt_at(struct steady_times *t, size_t share, size_t i, double x)
@@ -267,7 +279,9 @@ static double prompt_at(struct steady_times *t, size_t share, size_t i, double x
         while (k < STEADY_X_KNOTS - 2 && t->x_knot[k + 1] <= x) k++;
     }
     for (size_t q = k; q < k + 2; q++)
-        if (isnan(s[q])) s[q] = alone_s(t, t->n_knot[i], t->x_knot[q], SHARE[share]) - (i > 0 ? decode_at(t, i) : 0);
+        if (isnan(s[q]))
+            s[q] = alone_s(t, t->n_knot[i], t->x_knot[q], SHARE[share], deeper_at(t, share, q)) -
+                   (i > 0 ? decode_at(t, i) : 0);
     const double low = t->x_knot[k];
     return s[k] + (s[k + 1] - s[k]) * (x - low) / (t->x_knot[k + 1] - low);
 }

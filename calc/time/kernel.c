@@ -321,25 +321,59 @@ const struct kernel_param *kernel_param(const struct kernel *k, size_t i)
     return i < form->n_params ? &form->params[i] : &quant_params[i - form->n_params];
 }
 
+/* What a form needs of a device. */
+static enum err_code check_device(const struct hw *hw, struct err *e)
+{
+    if (isnan(hw->sm_count)) return err_set(e, ERR_INPUT, "%s: sm_count: not known", hw->file);
+    if (isnan(hw->l2_bytes)) return err_set(e, ERR_INPUT, "%s: l2: not known", hw->file);
+    return ERR_OK;
+}
+
+static void features_of(const struct kernel *k, const struct hw *hw, const struct kernel_work *w, double *room,
+                        struct kernel_features *out)
+{
+    out->credited_bound_s = w->credited_bound_s;
+    out->quant_s = w->quant_bytes / hw->bandwidth_bytes_per_s;
+    out->quantised = k->quant != KERNEL_QUANT_NONE;
+    out->n = 0;
+    out->v = room;
+}
+
 enum err_code kernel_prepare(const struct kernel *k, const struct hw *hw, double *room, struct kernel_features *out,
                              struct err *e)
 {
     struct kernel_work w;
     TRY(kernel_work(k, hw, &w, e));
-    if (isnan(hw->sm_count)) return err_set(e, ERR_INPUT, "%s: sm_count: not known", hw->file);
-    if (isnan(hw->l2_bytes)) return err_set(e, ERR_INPUT, "%s: l2: not known", hw->file);
-    out->credited_bound_s = w.credited_bound_s;
-    out->quant_s = w.quant_bytes / hw->bandwidth_bytes_per_s;
-    out->quantised = k->quant != KERNEL_QUANT_NONE;
-    out->n = 0;
-    out->v = room;
+    TRY(check_device(hw, e));
+    features_of(k, hw, &w, room, out);
     kernel_form_of(k)->prepare(k, hw, &w, out);
     return ERR_OK;
 }
 
-double kernel_time_s(const struct kernel_form *form, const struct kernel_features *f, const double *p)
+/* With what quantises inside; at least the bound. */
+static double with_quant_s(const struct kernel_form *form, const struct kernel_features *f, const double *p, double s)
 {
-    double s = form->time_s(f, p);
     if (f->quantised) s += p[form->n_params] + f->quant_s / p[form->n_params + 1];
     return fmax(s, f->credited_bound_s);
+}
+
+double kernel_time_s(const struct kernel_form *form, const struct kernel_features *f, const double *p)
+{
+    return with_quant_s(form, f, p, form->time_s(f, p));
+}
+
+enum err_code kernel_once_s(const struct kernel *k, const struct hw *hw, const struct kernel_work *w, const double *p,
+                            double *room, double *out_s, struct err *e)
+{
+    const struct kernel_form *form = kernel_form_of(k);
+    struct kernel_features f;
+    TRY(check_device(hw, e));
+    features_of(k, hw, w, room, &f);
+    if (form->once_s) {
+        *out_s = with_quant_s(form, &f, p, form->once_s(k, hw, w, p));
+        return ERR_OK;
+    }
+    form->prepare(k, hw, w, &f);
+    *out_s = kernel_time_s(form, &f, p);
+    return ERR_OK;
 }

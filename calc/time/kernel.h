@@ -140,6 +140,8 @@ struct kernel_form {
     void (*prepare)(const struct kernel *k, const struct hw *hw, const struct kernel_work *w,
                     struct kernel_features *out);
     double (*time_s)(const struct kernel_features *f, const double *p);
+    /* both at once, without features; NULL: one after the other */
+    double (*once_s)(const struct kernel *k, const struct hw *hw, const struct kernel_work *w, const double *p);
 };
 
 /* kernel_form_of -- the form of a call's class. kernel_params_n, kernel_param -- its parameters, and the two of
@@ -164,6 +166,11 @@ double kernel_throttle(double compute_s, double most);
 /* kernel_time_s -- calibrated seconds with parameters p[kernel_params_n]: max(credited bound, form + quantisation).
  * Cost: under a microsecond. */
 double kernel_time_s(const struct kernel_form *form, const struct kernel_features *f, const double *p);
+
+/* kernel_once_s -- kernel_prepare and kernel_time_s of a call whose work (kernel_work) is known and that is asked once,
+ * to the last bit; room: kernel_prepare's. Errors: its. */
+enum err_code kernel_once_s(const struct kernel *k, const struct hw *hw, const struct kernel_work *w, const double *p,
+                            double *room, double *out_s, struct err *e);
 
 /* The three-parameter model that forms are compared with: t0 + max(flops/(eta_compute*peak), bytes/(eta_memory*rate)).
  */

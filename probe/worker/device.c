@@ -79,8 +79,11 @@ static bool describe_kernel(struct arena *a, const struct device *d, const struc
                                 .card = !d->place && has_card_code(k)};
     for (size_t i = 0; i < k->args_n; i++)
         args[i] = (struct wire_arg){k->args[i].name, k->args[i].help, k->args[i].lo, k->args[i].hi};
+    const struct kern_variant **order = arena_array(a, k->variants_n + 1, sizeof *order);
+    if (!order) return false;
+    kern_order(k, m, order);
     for (size_t i = 0; i < k->variants_n; i++) {
-        const struct kern_variant *v = &k->variants[i];
+        const struct kern_variant *v = order[i];
         struct kern_shape any = {.dtype = KERN_FP32};
         if (k->points_n) any = k->points[0].shape;
         for (size_t j = k->points_n; j-- > 0;) /* the first that it has the format of */

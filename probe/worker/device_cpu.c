@@ -46,9 +46,12 @@ static const char *identity(struct arena *a, const struct device *d, const char 
     for (size_t i = 0; i < sizeof KEYS / sizeof KEYS[0]; i++)
         if (processor_find("/proc/cpuinfo", KEYS[i], text, sizeof text)) device_put(o, NAMES[i], text);
     (void)snprintf(text, sizeof text, "%s%s%s%s%s%s%s%s", m->avx2_fma ? "avx2 fma" : "", m->avx512 ? " avx512" : "",
-                   m->avx512_bf16 ? " avx512-bf16" : "", m->avx512_vnni ? " avx512-vnni" : "", m->amx_bf16 ? " amx-bf16" : "", m->neon ? "neon" : "",
-                   m->neon_bf16 ? " bf16" : "", m->neon_dot ? " dotprod" : "");
+                   m->avx512_bf16 ? " avx512-bf16" : "", m->avx512_vnni ? " avx512-vnni" : "",
+                   m->amx_bf16 ? " amx-bf16" : "", m->neon ? "neon" : "", m->neon_bf16 ? " bf16" : "",
+                   m->neon_dot ? " dotprod" : "");
     device_put(o, "instructions", text);
+    if (m->avx512_bf16 || m->neon_bf16)
+        device_put(o, "bf16_pairs", m->pairs_slow ? "slower than fp32" : "faster than fp32");
     const double *cache = d->team ? d->cache_bytes : m->cache_bytes;
     out_printf(o, ",\"cores\":%ld,\"threads_used\":%lld", sysconf(_SC_NPROCESSORS_ONLN), (long long)d->threads);
     out_printf(o, ",\"cache_bytes\":[%.0f,%.0f,%.0f]", cache[0], cache[1], cache[2]);

@@ -52,10 +52,18 @@ static const struct line LINES[] = {
     {"1024 rows", "rmsnorm", {{1024, 8192}, KERN_FP32}},
     {"4096 tokens", "kv-write", {{4096, 8, 128}, KERN_BF16}},
     {"4096 tokens", "kv-write", {{4096, 8, 128}, KERN_INT8}},
+    {"m=1", "mlp", {{1, 4096, 14336}, KERN_BF16}},
     {"m=16", "mlp", {{16, 4096, 14336}, KERN_BF16}},
     {"512 tokens", "prefill-attention", {{1, 512, 32, 8, 128, 0}, KERN_BF16}},
     {"2048 tokens", "prefill-attention", {{1, 2048, 32, 8, 128, 0}, KERN_FP32}},
+    {"m=512", "mlp", {{512, 4096, 14336}, KERN_BF16}},
     {"m=512", "gemm", {{512, 4096, 4096}, KERN_BF16}},
+    {"m=1", "gemm", {{1, 14336, 4096}, KERN_BF16}},
+    {"m=16", "gemm", {{16, 14336, 4096}, KERN_BF16}},
+    {"m=64", "gemm", {{64, 6144, 4096}, KERN_BF16}},
+    {"m=128", "gemm", {{128, 4096, 4096}, KERN_BF16}},
+    {"m=1", "gemm", {{1, 4096, 4096}, KERN_FP32}},
+    {"m=512", "gemm", {{512, 4096, 4096}, KERN_FP32}},
     {"m=64", "gemm", {{64, 4096, 4096}, KERN_FP32}},
 };
 
