@@ -76,10 +76,8 @@ static void make_stream(struct flights *f)
     if (comes) steady_stream_gaps(&times, s->arrival_cv2, prompt, output, f->requests);
     for (int64_t i = 0; i < f->requests; i++) {
         if (comes) at += prompt[i];
-        f->request[i] = (struct request){.arrival_s = comes ? at / s->rate_per_s : 0,
-                                         .ttft_s = (double)NAN,
-                                         .tpot_s = (double)NAN,
-                                         .waiting = -1};
+        f->request[i] = (struct request){
+            .arrival_s = comes ? at / s->rate_per_s : 0, .ttft_s = (double)NAN, .tpot_s = (double)NAN, .waiting = -1};
     }
     steady_stream_strata(&lengths, prompt, f->requests);
     steady_stream_strata(&lengths, output, f->requests);
