@@ -25,7 +25,7 @@ const char *planner_skip_name(enum planner_skip why)
         [PLANNER_SKIP_SEQUENCE] = "norms split over ranks (--sp)",
         [PLANNER_SKIP_COPIES] = "more than 1024 copies",
         [PLANNER_SKIP_SHARE] = "more than a million requests a copy"};
-    _Static_assert(SIMULATE_REPLICAS_MAX == 1024 && PLANNER_SHARE_MAX == 1 << 20, "words above"); /* not units */
+    _Static_assert(SIMULATE_REPLICAS_MAX == 1024 && PLANNER_SHARE_MAX == 1 << 20, "words above"); /* not a unit */
     return NAME[why];
 }
 
