@@ -149,8 +149,8 @@ static double seconds(void)
 static double fma_time(const struct kern_machine *m, enum kern_unit unit, enum kern_dtype dtype)
 {
     enum { CHAINS = 960, STEPS = 400 };
-    static _Alignas(64) float input[CHAINS];
-    static _Alignas(64) float output[CHAINS];
+    _Alignas(64) float input[CHAINS] = {0};
+    _Alignas(64) float output[CHAINS];
     const struct kern_shape s = {{CHAINS, STEPS}, dtype};
     const struct kern_call c = {.shape = &s, .machine = m, .buffer = {input, input, input, output}};
     struct kern_counts counts;

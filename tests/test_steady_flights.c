@@ -130,7 +130,7 @@ static void test_stream(void **state)
         there[k] = true;
         up += i > 0 && u[i] > u[i - 1];
     }
-    assert_true(up > .45 * N && up < .55 * N);
+    assert_true((double)up > .45 * N && (double)up < .55 * N);
     for (size_t c = 0; c < sizeof CV2 / sizeof *CV2; c++) {
         double sum = 0, square = 0, rows = 0;
         steady_stream_gaps(&any, CV2[c], u, v, N);
