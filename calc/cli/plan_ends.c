@@ -129,8 +129,8 @@ static enum err_code too_late(const char *what, double promised_s, double value_
     plan_times_apart(value_s, promised_s, is, may);
     return err_set(
         e, ERR_NO,
-        "no plan: the nearest, %s, has a %s of %s at the rate asked for, and %s are promised; a request alone "
-        "could have %s there (%s), so it is the traffic that forbids it: more GPUs (--max-gpus), or fewer requests",
+        "no plan: the nearest, %s, has a %s of %s, and %s are promised, at the rate asked for; the floor of a request "
+        "alone there is %s (%s): more or faster GPUs (--max-gpus, -g), or fewer requests",
         where, what, is, may, units_format_time(least, floor_s), by);
 }
 
