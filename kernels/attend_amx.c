@@ -10,49 +10,34 @@
  * the last token is copied into rows of zeros. */
 #include <string.h>
 
+#include "kernels/amx.h"
 #include "kernels/attend.h"
 #include "kernels/vector.h"
 
 #if KERN_X86
 
 enum {
-    GROUP = 16,                 /* rows of a tile */
-    TURN = 4 * GROUP,           /* tokens */
-    PAIRS = 32,                 /* elements of a row of a tile */
-    LINE = 64,                  /* bytes of it */
-    TILE = GROUP * LINE,        /* bytes */
+    GROUP = AMX_ROWS,
+    TURN = 4 * GROUP, /* tokens */
+    PAIRS = AMX_DEPTH,
+    LINE = AMX_LINE,
+    TILE = AMX_TILE,
     ROW = TURN * 2,             /* bytes of the weights of a head and a turn */
     SEGMENTS = 2 * TURN / GROUP /* what is asked for: keys and values of each group */
 };
 #define OP KERN_AMX_BF16 KERN_INLINE
 
-/* Tile registers by number; no operand may be a variable. */
-#define TILE_LOAD(t, at, step)                                                                                         \
-    __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t : : "r"(at), "r"((size_t)(step)) : "memory")
-#define TILE_STORE(t, at, step)                                                                                        \
-    __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" : : "r"(at), "r"((size_t)(step)) : "memory")
-#define TILE_ZERO(t) __asm__ volatile("tilezero %%tmm" #t : : :)
-#define TILE_PRODUCT(sum, rows, columns)                                                                               \
-    __asm__ volatile("tdpbf16ps %%tmm" #columns ", %%tmm" #rows ", %%tmm" #sum : : :)
-
-/* Rows and bytes of a row of each tile register: palette 1 of the instruction set's reference. */
-struct form {
-    uint8_t palette, start, none[14];
-    uint16_t row_bytes[16];
-    uint8_t rows[16];
-};
-
 /* Registers 0 and 1 are scores, 2 queries, 3 and 4 keys or values, 5 and 6 weighted values, 7 weights: one form for all
  * of a call, since to change it waits for what is under way. */
 OP void set_form(size_t heads)
 {
-    enum { TILES = 8, QUERIES_END = 3, VALUES_END = 5 };
-    struct form f = {.palette = 1};
-    for (size_t i = 0; i < TILES; i++) {
+    enum { QUERIES_END = 3, VALUES_END = 5 };
+    struct amx_form f = {.palette = 1};
+    for (size_t i = 0; i < AMX_TILES; i++) {
         f.rows[i] = (uint8_t)(i < VALUES_END ? GROUP : heads);
         f.row_bytes[i] = (uint16_t)(i < QUERIES_END ? 4 * heads : LINE);
     }
-    __asm__ volatile("ldtilecfg %0" : : "m"(f) : "memory");
+    AMX_SET_FORM(f);
 }
 
 enum { GROUPS = 4 }; /* groups of a turn */
@@ -371,7 +356,7 @@ KERN_AMX_BF16 static void pages(const struct attend *a, const struct attend_page
 /* -- ends -- */
 
 KERN_AMX_BF16 static void enter(const struct attend *a) { set_form(heads_of(a)); }
-KERN_AMX_BF16 static void leave(void) { __asm__ volatile("tilerelease"); }
+KERN_AMX_BF16 static void leave(void) { AMX_RELEASE(); }
 
 /* Queries of up to 16 heads: [dim / 2][heads][2]. */
 KERN_AMX_BF16 static void start(const struct attend *a, const void *q)

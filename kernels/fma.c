@@ -12,6 +12,7 @@
  * rows of ones. Memory: the starts and the ends, and two inputs of 16 lanes: nothing against the steps. */
 #include <string.h>
 
+#include "kernels/amx.h"
 #include "kernels/table.h"
 #include "kernels/vector.h"
 
@@ -205,49 +206,40 @@ KERN_AVX512_VNNI static void run_int8(const struct kern_call *c)
 }
 /* Products of tiles: six of sixteen rows of chains at once, then one of twelve. Of the steps of a product that are too
  * many the ones are zeros. */
-#define TILE_LOAD(t, at) __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t : : "r"(at), "r"((size_t)64) : "memory")
-#define TILE_STORE(t, at) __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" : : "r"(at), "r"((size_t)64) : "memory")
-#define TILE_STEP(t) __asm__ volatile("tdpbf16ps %%tmm7, %%tmm6, %%tmm" #t : : :)
-
 struct tiles {
     uint16_t ones[2][LANES][2 * LANES], sums[LANES][2 * LANES]; /* of a whole product, of the last one; a*b */
 };
 
-/* Palette 1: rows, and bytes of each, of the eight registers. */
+/* Rows of the registers but the last, which has all. */
 KERN_AMX_BF16 static void set_rows(uint8_t rows)
 {
-    enum { TILES = 8, BYTES = 64 };
-    struct {
-        uint8_t palette, from, none[14];
-        uint16_t row_bytes[16];
-        uint8_t rows[16];
-    } form = {.palette = 1};
-    for (size_t t = 0; t < TILES; t++) {
-        form.rows[t] = t + 1 < TILES ? rows : LANES;
-        form.row_bytes[t] = BYTES;
+    struct amx_form form = {.palette = 1};
+    for (size_t t = 0; t < AMX_TILES; t++) {
+        form.rows[t] = t + 1 < AMX_TILES ? rows : AMX_ROWS;
+        form.row_bytes[t] = AMX_LINE;
     }
-    __asm__ volatile("ldtilecfg %0" : : "m"(form) : "memory");
+    AMX_SET_FORM(form);
 }
 
 KERN_AMX_BF16 KERN_INLINE void step_tiles(const struct tiles *t, int64_t steps, bool six)
 {
-    TILE_LOAD(6, t->ones[0]);
-    TILE_LOAD(7, t->sums);
+    TILE_LOAD(6, t->ones[0], AMX_LINE);
+    TILE_LOAD(7, t->sums, AMX_LINE);
     for (int64_t i = 0; i <= steps / LANES; i++) {
-        if (i == steps / LANES) TILE_LOAD(6, t->ones[1]);
-        TILE_STEP(0);
+        if (i == steps / LANES) TILE_LOAD(6, t->ones[1], AMX_LINE);
+        TILE_PRODUCT(0, 6, 7);
         if (!six) continue;
-        TILE_STEP(1);
-        TILE_STEP(2);
-        TILE_STEP(3);
-        TILE_STEP(4);
-        TILE_STEP(5);
+        TILE_PRODUCT(1, 6, 7);
+        TILE_PRODUCT(2, 6, 7);
+        TILE_PRODUCT(3, 6, 7);
+        TILE_PRODUCT(4, 6, 7);
+        TILE_PRODUCT(5, 6, 7);
     }
 }
 
 KERN_AMX_BF16 static void run_tiles(const struct kern_call *c)
 {
-    enum { ROW = LANES * 4, TILE = LANES * ROW, SIX = 6 * LANES, LEFT = GROUP / LANES, ONE_BF16 = 0x3f80 };
+    enum { TILE = AMX_TILE, SIX = 6 * LANES, LEFT = GROUP / LANES, ONE_BF16 = 0x3f80 };
     const int64_t steps = c->shape->v[STEPS];
     const size_t rows = (size_t)c->shape->v[CHAINS] / LANES;
     const char *start = c->buffer[START];
@@ -262,27 +254,27 @@ KERN_AMX_BF16 static void run_tiles(const struct kern_call *c)
         }
     set_rows(LANES);
     for (; r + SIX <= rows; r += SIX, start += 6 * TILE, end += 6 * TILE) {
-        TILE_LOAD(0, start);
-        TILE_LOAD(1, start + TILE);
-        TILE_LOAD(2, start + 2 * TILE);
-        TILE_LOAD(3, start + 3 * TILE);
-        TILE_LOAD(4, start + 4 * TILE);
-        TILE_LOAD(5, start + 5 * TILE);
+        TILE_LOAD(0, start, AMX_LINE);
+        TILE_LOAD(1, start + TILE, AMX_LINE);
+        TILE_LOAD(2, start + 2 * TILE, AMX_LINE);
+        TILE_LOAD(3, start + 3 * TILE, AMX_LINE);
+        TILE_LOAD(4, start + 4 * TILE, AMX_LINE);
+        TILE_LOAD(5, start + 5 * TILE, AMX_LINE);
         step_tiles(&t, steps, true);
-        TILE_STORE(0, end);
-        TILE_STORE(1, end + TILE);
-        TILE_STORE(2, end + 2 * TILE);
-        TILE_STORE(3, end + 3 * TILE);
-        TILE_STORE(4, end + 4 * TILE);
-        TILE_STORE(5, end + 5 * TILE);
+        TILE_STORE(0, end, AMX_LINE);
+        TILE_STORE(1, end + TILE, AMX_LINE);
+        TILE_STORE(2, end + 2 * TILE, AMX_LINE);
+        TILE_STORE(3, end + 3 * TILE, AMX_LINE);
+        TILE_STORE(4, end + 4 * TILE, AMX_LINE);
+        TILE_STORE(5, end + 5 * TILE, AMX_LINE);
     }
     set_rows(LEFT);
-    for (; r < rows; r += LEFT, start += (size_t)LEFT * ROW, end += (size_t)LEFT * ROW) {
-        TILE_LOAD(0, start);
+    for (; r < rows; r += LEFT, start += (size_t)LEFT * AMX_LINE, end += (size_t)LEFT * AMX_LINE) {
+        TILE_LOAD(0, start, AMX_LINE);
         step_tiles(&t, steps, false);
-        TILE_STORE(0, end);
+        TILE_STORE(0, end, AMX_LINE);
     }
-    __asm__ volatile("tilerelease");
+    AMX_RELEASE();
 }
 #elif KERN_ARM
 /* Half of a group and two inputs are 32 registers; a third of one where sums are copied. */
