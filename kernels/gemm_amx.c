@@ -27,7 +27,6 @@ enum {
     CUT = 8,                 /* steps of k of a piece at most: 24 KiB of 48 rows */
     CELL = 32,               /* tiles of rows of a cell at most */
     CELL_BYTES = 1200 << 10, /* of its sums, and of two pieces of its weights */
-    PAST = 2 << 20,          /* bytes of c from which it goes past the caches; not a unit */
     ROW_AHEAD = 1 << 10      /* bytes of a row of a */
 };
 #define OP KERN_AMX_BF16 KERN_INLINE
@@ -342,8 +341,8 @@ KERN_AMX_BF16 void gemm_amx_run(const struct gemm_amx *g, const struct kern_call
                           .cuts = cuts_of(g->k),
                           .columns = columns,
                           .tile_bytes = rows * AMX_LINE,
-                          .past =
-                              g->m * g->n * sizeof *g->c > PAST && g->n % SIDE == 0 && (uintptr_t)g->c % AMX_LINE == 0};
+                          .past = g->n % SIDE == 0 && (uintptr_t)g->c % AMX_LINE == 0 &&
+                                  kern_past(call->machine, 2.0 * (double)(g->m * g->n))};
     const size_t made = kern_split_from(tiles, call->part + 1, parts);
     for (size_t i = kern_split_from(tiles, call->part, parts); i < made; i++) make_rows(&j, i);
     kern_meet(call);

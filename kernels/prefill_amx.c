@@ -260,24 +260,38 @@ OP void raise(struct job *j, const struct item *t, const struct work *w)
             TILE_ZERO(t);                                                                                              \
     } while (0)
 
-/* Two tiles of rows, a1 bytes apart, times two of columns, which follow one another; sums of the step before go to
- * `before` and those of this one come from `after` (NULL: there are none). */
-OP void step(const char *a, size_t a1, const char *b, bool exchange, char *before, const char *after, struct work *w,
-             bool weights)
+/* Two tiles of rows, `apart` bytes from one another and read once, and two of columns, which follow one another. */
+struct operands {
+    const char *a, *b;
+    size_t apart;
+};
+
+OP void fetch(const struct operands *o)
 {
-    TILE_LOAD(4, a, AMX_LINE);
-    TILE_LOAD(6, b, AMX_LINE);
+    TILE_LOAD_ONCE(4, o->a, AMX_LINE);
+    TILE_LOAD(6, o->b, AMX_LINE);
+    TILE_LOAD(7, o->b + AMX_TILE, AMX_LINE);
+    TILE_LOAD_ONCE(5, o->a + o->apart, AMX_LINE);
+}
+
+/* The products of what has been fetched; what comes next is fetched before the work, since the processor does not look
+ * beyond both. Sums of the step before go to `before` and those of this one come from `after` (NULL: there are none).
+ */
+OP void step(const struct operands *next, bool exchange, char *before, const char *after, struct work *w, bool weights)
+{
     if (exchange) EXCHANGE(0, before, after);
     TILE_PRODUCT(0, 4, 6);
-    TILE_LOAD(7, b + AMX_TILE, AMX_LINE);
     if (exchange) EXCHANGE(1, before, after);
     TILE_PRODUCT(1, 4, 7);
+    TILE_LOAD_ONCE(4, next->a, AMX_LINE);
     do_some(w, weights);
-    TILE_LOAD(5, a + a1, AMX_LINE);
     if (exchange) EXCHANGE(2, before, after);
     TILE_PRODUCT(2, 5, 6);
+    TILE_LOAD(6, next->b, AMX_LINE);
     if (exchange) EXCHANGE(3, before, after);
     TILE_PRODUCT(3, 5, 7);
+    TILE_LOAD(7, next->b + AMX_TILE, AMX_LINE);
+    TILE_LOAD_ONCE(5, next->a + next->apart, AMX_LINE);
     do_some(w, weights);
 }
 
@@ -292,13 +306,21 @@ OP void leave(char *to)
 /* Scores of an item, while those of another become weights. */
 OP void scores(const struct job *j, const struct item *t, char *to, struct work *w)
 {
-    const char *const queries = j->queries;
-    const char *key = j->keys + t->group * 2 * j->steps * AMX_TILE;
+    const size_t group = 2 * j->steps * AMX_TILE;
+    struct operands o = {j->keys + t->group * group, j->queries, j->steps * AMX_TILE};
     char *before = NULL;
-    for (size_t g = 0; g < t->groups; g++, key += 2 * j->steps * AMX_TILE) {
-        step(key, j->steps * AMX_TILE, queries, true, before, NULL, w, true);
-        for (size_t s = 1; s < j->steps; s++)
-            step(key + s * AMX_TILE, j->steps * AMX_TILE, queries + s * 2 * AMX_TILE, false, NULL, NULL, w, true);
+    fetch(&o);
+    for (size_t g = 0; g < t->groups; g++) {
+        const char *const keys = o.a;
+        for (size_t s = 0; s < j->steps; s++) {
+            const bool last = s + 1 == j->steps;
+            o.a = !last ? keys + (s + 1) * AMX_TILE : g + 1 < t->groups ? keys + group : keys;
+            o.b = j->queries + (last ? 0 : (s + 1) * 2 * AMX_TILE);
+            if (s == 0)
+                step(&o, true, before, NULL, w, true);
+            else
+                step(&o, false, NULL, NULL, w, true);
+        }
         before = to + g * SCORES;
     }
     leave(before);
@@ -308,12 +330,20 @@ OP void scores(const struct job *j, const struct item *t, char *to, struct work 
 OP void values(const struct job *j, const struct item *t, struct work *w)
 {
     const size_t group = 2 * j->steps * AMX_TILE;
-    const char *value = j->values + t->group * group;
+    struct operands o = {j->values + t->group * group, j->weights, AMX_TILE};
     char *before = NULL, *sums = j->sums;
-    for (size_t s = 0; s < j->steps; s++, value += 2 * AMX_TILE, sums += 4 * AMX_TILE) {
-        step(value, AMX_TILE, j->weights, true, before, t->first ? NULL : sums, w, false);
-        for (size_t g = 1; g < t->groups; g++)
-            step(value + g * group, AMX_TILE, j->weights + g * 2 * AMX_TILE, false, NULL, NULL, w, false);
+    fetch(&o);
+    for (size_t s = 0; s < j->steps; s++, sums += 4 * AMX_TILE) {
+        const char *const value = j->values + t->group * group + s * 2 * AMX_TILE;
+        for (size_t g = 0; g < t->groups; g++) {
+            const bool last = g + 1 == t->groups;
+            o.a = !last ? value + (g + 1) * group : s + 1 < j->steps ? value + 2 * AMX_TILE : value;
+            o.b = j->weights + (last ? 0 : (g + 1) * 2 * AMX_TILE);
+            if (g == 0)
+                step(&o, true, before, t->first ? NULL : sums, w, false);
+            else
+                step(&o, false, NULL, NULL, w, false);
+        }
         before = sums;
     }
     leave(before);
@@ -337,8 +367,13 @@ OP void finish(const struct job *j, const struct item *t, __m512i order)
                 x[i] = _mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(high, low));
             }
             turn_over(x);
-            for (size_t i = 0; i < 16 && t->token + half * LANES + i < p->tokens; i++)
-                _mm512_mask_storeu_epi16(out + i * p->q_step + s * AMX_DEPTH, there(p->dim, s * AMX_DEPTH), x[i]);
+            for (size_t i = 0; i < 16 && t->token + half * LANES + i < p->tokens; i++) {
+                uint16_t *const to = out + i * p->q_step + s * AMX_DEPTH;
+                if (p->past)
+                    _mm512_stream_si512((__m512i *)(void *)to, x[i]);
+                else
+                    _mm512_mask_storeu_epi16(to, there(p->dim, s * AMX_DEPTH), x[i]);
+            }
         }
     }
 }
@@ -350,12 +385,12 @@ static bool next_item(const struct prefill_amx *p, struct item *t, bool start)
         t->group += t->groups;
         t->first = false;
     } else {
-        if (!start) t->token += BLOCK;
-        if (t->token >= p->tokens) {
-            t->token = 0;
-            t->head++;
+        if (!start) t->head++;
+        if (t->head >= p->heads) {
+            t->head = 0;
+            t->token += BLOCK;
         }
-        if (t->head >= p->heads) return false;
+        if (t->token >= p->tokens) return false;
         t->group = p->window && t->token + 1 > p->window ? (t->token + 1 - p->window) / BLOCK : 0;
         t->first = true;
     }

@@ -7,6 +7,7 @@
 /* One key head and the query heads that read it, of one prompt. */
 struct prefill_amx {
     size_t tokens, dim, window, heads; /* window 0: all keys before; query heads */
+    bool past;                         /* out is written past the caches: dim a multiple of 32, out aligned to 64 */
     float scale;
     const uint16_t *q, *k, *v; /* of the first token; query heads lie dim apart */
     uint16_t *out;             /* as q */

@@ -181,6 +181,7 @@ static void run_tiles(const struct kern_call *c)
 {
     const struct kern_shape *s = c->shape;
     const size_t dim = at(s, DIM), kv = at(s, KV_HEADS), heads = at(s, HEADS), group = heads / kv;
+    const size_t tokens = at(s, BATCH) * at(s, LEN);
     const unsigned parts = c->parts > 1 ? c->parts : 1;
     const size_t end = kern_split_from(at(s, BATCH) * kv, c->part + 1, parts);
     for (size_t i = kern_split_from(at(s, BATCH) * kv, c->part, parts); i < end; i++) {
@@ -190,6 +191,8 @@ static void run_tiles(const struct kern_call *c)
                                       .dim = dim,
                                       .window = at(s, WINDOW),
                                       .heads = group,
+                                      .past =
+                                          dim % 32 == 0 && kern_past(c->machine, 2.0 * (double)(tokens * heads * dim)),
                                       .scale = 1 / sqrtf((float)dim),
                                       .q = (const uint16_t *)c->buffer[IN_Q] + q,
                                       .k = (const uint16_t *)c->buffer[IN_K] + k,

@@ -34,13 +34,14 @@ static void decode_at_odd_shapes(void **state)
     kern_machine_close(&m);
 }
 
-/* Prompts around blocks of queries and chunks of keys, windows around both. */
+/* Prompts around blocks of queries and chunks of keys, windows around both; one whose result goes past the caches. */
 static void prefill_at_odd_shapes(void **state)
 {
     static const int64_t SHAPES[][6] = {
-        {1, 1, 1, 1, 1, 0},     {2, 7, 3, 1, 5, 0},       {1, 47, 4, 2, 16, 0},   {1, 48, 2, 2, 33, 1},
-        {1, 49, 6, 2, 64, 3},   {2, 65, 5, 5, 80, 64},    {1, 129, 4, 1, 128, 0}, {1, 193, 3, 3, 96, 65},
-        {1, 200, 7, 1, 40, 17}, {1, 331, 2, 1, 130, 100}, {3, 64, 2, 1, 31, 400},
+        {1, 1, 1, 1, 1, 0},      {2, 7, 3, 1, 5, 0},       {1, 47, 4, 2, 16, 0},   {1, 48, 2, 2, 33, 1},
+        {1, 49, 6, 2, 64, 3},    {2, 65, 5, 5, 80, 64},    {1, 129, 4, 1, 128, 0}, {1, 193, 3, 3, 96, 65},
+        {1, 200, 7, 1, 40, 17},  {1, 331, 2, 1, 130, 100}, {3, 64, 2, 1, 31, 400}, {1, 613, 4, 2, 128, 0},
+        {1, 545, 2, 1, 64, 300}, {2, 290, 6, 2, 100, 33},  {1, 2048, 9, 1, 64, 0},
     };
     (void)state;
     kernel_check_all("prefill-attention", SHAPES[0], sizeof SHAPES / sizeof SHAPES[0]);
