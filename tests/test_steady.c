@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tests/draws.h"
 #include "tests/steady_config.h"
 
 /* What is counted within which distance. */
@@ -85,7 +86,7 @@ static int configurations(int plain)
 {
     const char *n = getenv("RIDGE_STEADY");
     const long asked = n ? strtol(n, NULL, 10) : 0;
-    return asked > 0 && asked <= 10000 ? (int)asked : plain;
+    return asked > 0 && asked <= 10000 ? (int)asked : (int)draws((size_t)plain);
 }
 
 /* The first of the configurations: RIDGE_STEADY_FROM=1000 draws others. */
