@@ -204,12 +204,18 @@ void result_floor(struct result *r, double cache_bytes_per_s)
     r->before.read_bytes_per_s = r->after.read_bytes_per_s = cache_bytes_per_s;
 }
 
+/* Whether a ceiling has a part in a result: 0 where even by the lower of both it takes less than half of the bound. */
+static double counts(double ceiling_s, double bound_s) { return ceiling_s < bound_s / 2 ? 0 : 1; }
+
 enum err_code result_judge(struct arena *a, struct result *r, struct err *e)
 {
     if (r->outcome != RESULT_MEASURED) return ERR_OK;
     const double bound = result_bound_s(r, r->flops, r->read_bytes, r->read_bytes + r->written_bytes);
-    const double peak_apart = apart(r->before.peak_flops_per_s, r->after.peak_flops_per_s);
-    const double read_apart = apart(r->before.read_bytes_per_s, r->after.read_bytes_per_s);
+    const double peak_s = r->flops / fmin(r->before.peak_flops_per_s, r->after.peak_flops_per_s);
+    const double read_s =
+        (r->read_bytes + r->written_bytes) / fmin(r->before.read_bytes_per_s, r->after.read_bytes_per_s);
+    const double peak_apart = counts(peak_s, bound) * apart(r->before.peak_flops_per_s, r->after.peak_flops_per_s);
+    const double read_apart = counts(read_s, bound) * apart(r->before.read_bytes_per_s, r->after.read_bytes_per_s);
     if (bound > ABOVE * r->summary.median_s) {
         r->outcome = RESULT_ABOVE;
         r->reason =
