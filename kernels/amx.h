@@ -27,6 +27,9 @@ struct amx_form {
 /* Rows `step` bytes apart. */
 #define TILE_LOAD(t, at, step)                                                                                         \
     __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t : : "r"(at), "r"((size_t)(step)) : "memory")
+/* The same past the first cache, for what is read once. */
+#define TILE_LOAD_ONCE(t, at, step)                                                                                    \
+    __asm__ volatile("tileloaddt1 (%0,%1,1), %%tmm" #t : : "r"(at), "r"((size_t)(step)) : "memory")
 #define TILE_STORE(t, at, step)                                                                                        \
     __asm__ volatile("tilestored %%tmm" #t ", (%0,%1,1)" : : "r"(at), "r"((size_t)(step)) : "memory")
 #define TILE_ZERO(t) __asm__ volatile("tilezero %%tmm" #t : : :)

@@ -1,14 +1,16 @@
 /* gemm_amx -- products in bf16 by tiles (AMX-BF16), for kernels/gemm.c: c[m,n] = a[m,k] * w[n,k]^T.
  *
  * A block is up to 48 rows and 32 columns of c, in six of the eight tile registers; the other two take a tile of a and
- * one of w by turns. What bounds it is the second cache, which gives the first 48 bytes a cycle: 32 rows need 64 for
- * products without a pause, 48 need 53. A piece of weights that stayed in the first would halve that, but k must then
- * be cut so short that sums, read and written again, cost more. Weights are packed as the instruction wants them: for
- * 32 columns and each 32 of k two tiles, of 16 pairs of neighbours in k times 16 columns, one walk through memory; rows
- * of a tile by tile, in every call. One block of rows: weights go by once, bound by memory, and k is not cut. More: of
- * a cell of c whose sums stay in half of the second cache, and its rows of a in a quarter, each piece of 32 columns
- * meets all rows (the order of Goto and van de Geijn, ACM TOMS 34(3), 2008). Sums between the cuts lie tile by tile,
- * since rows of c would share few sets of the caches. What comes next is asked for meanwhile, evenly. */
+ * one of w by turns. What bounds it is the second cache, which gives the first 48 bytes a cycle: 48 x 32 sums need 53
+ * where both operands come from there. So k is cut into short pieces, of which 48 rows stay in the first cache while
+ * all columns of a cell go by, past that cache (tileloaddt1), which then takes 21 bytes a cycle; and the sums of a
+ * block are stored, and those of the next loaded, one register at a time between the products of one step, which
+ * otherwise wait for all of them. They stay in the second cache, in a cell whose next weights and rows have room there
+ * as well, and are asked into the first a block before.
+ *
+ * Weights are packed as the instruction wants them: for 32 columns and each 32 of k two tiles, of 16 pairs of
+ * neighbours in k times 16 columns, piece of k by piece of k; rows of a tile by tile, in every call. What comes next
+ * from memory is asked for meanwhile, evenly. The order is that of Goto and van de Geijn, ACM TOMS 34(3), 2008. */
 #include <string.h>
 
 #include "kernels/amx.h"
@@ -18,15 +20,15 @@
 #if KERN_X86
 
 enum {
-    SIDE = 2 * AMX_ROWS,   /* columns of a block */
-    STEP = 2 * AMX_TILE,   /* bytes of 32 columns and 32 of k; of the sums of 16 rows and 32 columns */
-    MOST = 3,              /* tiles of rows of a block */
-    LINES = AMX_ROWS,      /* of a tile */
-    CUT = 32,              /* steps of k at most where it is cut */
-    CELL = 16,             /* tiles of rows of a cell at most: with CUT 512 KiB of a */
-    CELL_BYTES = 0x100000, /* of its sums */
-    ROW_AHEAD = 1 << 10,   /* bytes of a row of a */
-    FAR = 16 << 10         /* bytes ahead of the walk through weights that go by once */
+    SIDE = 2 * AMX_ROWS,     /* columns of a block */
+    STEP = 2 * AMX_TILE,     /* bytes of 32 columns and 32 of k; of the sums of 16 rows and 32 columns */
+    MOST = 3,                /* tiles of rows of a block */
+    LINES = AMX_ROWS,        /* of a tile */
+    CUT = 8,                 /* steps of k of a piece at most: 24 KiB of 48 rows */
+    CELL = 32,               /* tiles of rows of a cell at most */
+    CELL_BYTES = 1200 << 10, /* of its sums, and of two pieces of its weights */
+    PAST = 2 << 20,          /* bytes of c from which it goes past the caches; not a unit */
+    ROW_AHEAD = 1 << 10      /* bytes of a row of a */
 };
 #define OP KERN_AMX_BF16 KERN_INLINE
 
@@ -42,16 +44,20 @@ size_t gemm_amx_sum_bytes(size_t m, size_t n)
     return (tiles_of(m) < CELL ? tiles_of(m) : CELL) * parts_of(n, SIDE) * STEP;
 }
 
+static size_t cuts_of(size_t k) { return parts_of(steps_of(k), CUT); }
+
 void gemm_amx_pack(const struct gemm_amx *g)
 {
-    const size_t n = g->n, k = g->k, steps = steps_of(k);
-    uint16_t *const out = g->packed;
-    memset(out, 0, gemm_amx_pack_bytes(n, k));
-    for (size_t j = 0; j < n; j++) {
-        uint16_t *const column =
-            out + j / SIDE * steps * (STEP / 2) + j / AMX_ROWS % 2 * (AMX_TILE / 2) + j % AMX_ROWS * 2;
-        for (size_t l = 0; l < k; l++)
-            column[l / AMX_DEPTH * (STEP / 2) + l % AMX_DEPTH / 2 * (AMX_LINE / 2) + l % 2] = g->w[j * k + l];
+    const size_t n = g->n, k = g->k, steps = steps_of(k), cuts = cuts_of(k), columns = parts_of(n, SIDE);
+    memset(g->packed, 0, gemm_amx_pack_bytes(n, k));
+    for (size_t cut = 0; cut < cuts; cut++) {
+        const size_t from = cut * steps / cuts, end = (cut + 1) * steps / cuts, depth = end - from;
+        for (size_t j = 0; j < n; j++) {
+            uint16_t *const column = (uint16_t *)g->packed + (columns * from + j / SIDE * depth) * (STEP / 2) +
+                                     j / AMX_ROWS % 2 * (AMX_TILE / 2) + j % AMX_ROWS * 2;
+            for (size_t l = from * AMX_DEPTH, i = 0; l < k && l < end * AMX_DEPTH; l++, i++)
+                column[i / AMX_DEPTH * (STEP / 2) + i % AMX_DEPTH / 2 * (AMX_LINE / 2) + i % 2] = g->w[j * k + l];
+        }
     }
 }
 
@@ -59,8 +65,9 @@ void gemm_amx_pack(const struct gemm_amx *g)
 
 struct job {
     const struct gemm_amx *of;
-    size_t steps, tiles, cuts; /* of k, of rows, and parts that k is cut into */
-    size_t tile_bytes;         /* of a tile of rows: of 16, or of m where that is less */
+    size_t steps, tiles, columns, cuts; /* of k, of rows, blocks of columns, and parts that k is cut into */
+    size_t tile_bytes;                  /* of a tile of rows: of 16, or of m where that is less */
+    bool past;                          /* c is written past the caches */
 };
 
 static size_t cut_from(const struct job *j, size_t cut) { return cut * j->steps / j->cuts; }
@@ -106,7 +113,8 @@ struct ahead {
 struct piece {
     const char *a, *w;
     size_t depth, a_step, a_tile; /* steps; bytes from step to step, from tile to tile of rows */
-    struct ahead weights, rows, sums;
+    char *before, *sums;          /* where the sums of the block before go, NULL: there is none; where this one's are */
+    struct ahead weights, rows, next_sums;
 };
 
 OP void ask(const struct ahead *x, size_t step)
@@ -114,96 +122,80 @@ OP void ask(const struct ahead *x, size_t step)
     for (size_t i = 0; i < x->lines; i++) _mm_prefetch(x->at + (step * x->lines + i) * AMX_LINE, _MM_HINT_T1);
 }
 
-/* Sums of tile i of rows are registers 2i and 2i + 1. The tile of weights that is loaded serves two tiles of rows. */
-OP void multiply(const struct piece *p, size_t tiles)
+OP void ask_near(const struct ahead *x, size_t step)
 {
-    const char *a = p->a, *w = p->w;
-    for (size_t l = 0; l < p->depth; l++, a += p->a_step, w += STEP) {
-        TILE_LOAD(6, a, AMX_LINE);
-        TILE_LOAD(7, w, AMX_LINE);
-        TILE_PRODUCT(0, 6, 7);
-        TILE_LOAD(7, w + AMX_TILE, AMX_LINE);
-        ask(&p->weights, l);
-        TILE_PRODUCT(1, 6, 7);
-        if (tiles > 1) {
-            TILE_LOAD(6, a + p->a_tile, AMX_LINE);
-            TILE_PRODUCT(3, 6, 7);
-            TILE_LOAD(7, w, AMX_LINE);
-            ask(&p->rows, l);
-            for (size_t i = 0; i < p->sums.lines; i++)
-                _mm_prefetch(p->sums.at + (l * p->sums.lines + i) * AMX_LINE, _MM_HINT_T0);
-            TILE_PRODUCT(2, 6, 7);
-        }
-        if (tiles > 2) {
-            TILE_LOAD(6, a + 2 * p->a_tile, AMX_LINE);
-            TILE_PRODUCT(4, 6, 7);
-            TILE_LOAD(7, w + AMX_TILE, AMX_LINE);
-            TILE_PRODUCT(5, 6, 7);
-        }
-    }
+    for (size_t i = 0; i < x->lines; i++) _mm_prefetch(x->at + (step * x->lines + i) * AMX_LINE, _MM_HINT_T0);
 }
 
-OP void sums_load(const char *from, size_t tiles)
+/* Of register t: the sums of the block before go, those of this one come, from tile number `at` of theirs. */
+#define EXCHANGE(t, at)                                                                                                \
+    do {                                                                                                               \
+        if (p->before) TILE_STORE(t, p->before + (at)*AMX_TILE, AMX_LINE);                                             \
+        if (first)                                                                                                     \
+            TILE_ZERO(t);                                                                                              \
+        else                                                                                                           \
+            TILE_LOAD(t, p->sums + (at)*AMX_TILE, AMX_LINE);                                                           \
+    } while (0)
+
+/* A step. Sums of tile i of rows are registers i and 3 + i; the last tile of rows serves both columns. exchange: with
+ * the sums of the block before. */
+OP void step(const struct piece *p, size_t l, size_t tiles, bool exchange, bool first)
 {
-    TILE_LOAD(0, from, AMX_LINE);
-    TILE_LOAD(1, from + AMX_TILE, AMX_LINE);
-    if (tiles > 1) TILE_LOAD(2, from + STEP, AMX_LINE);
-    if (tiles > 1) TILE_LOAD(3, from + STEP + AMX_TILE, AMX_LINE);
-    if (tiles > 2) TILE_LOAD(4, from + 2 * STEP, AMX_LINE);
-    if (tiles > 2) TILE_LOAD(5, from + 2 * STEP + AMX_TILE, AMX_LINE);
+    const char *const a = p->a + l * p->a_step, *const w = p->w + l * STEP;
+    TILE_LOAD_ONCE(7, w, AMX_LINE);
+    TILE_LOAD(6, a, AMX_LINE);
+    if (exchange) EXCHANGE(0, 0);
+    TILE_PRODUCT(0, 6, 7);
+    ask(&p->weights, l);
+    if (tiles > 1) {
+        TILE_LOAD(6, a + p->a_tile, AMX_LINE);
+        if (exchange) EXCHANGE(1, 2);
+        TILE_PRODUCT(1, 6, 7);
+        ask(&p->rows, l);
+    }
+    if (tiles > 2) {
+        TILE_LOAD(6, a + 2 * p->a_tile, AMX_LINE);
+        if (exchange) EXCHANGE(2, 4);
+        TILE_PRODUCT(2, 6, 7);
+    }
+    TILE_LOAD_ONCE(7, w + AMX_TILE, AMX_LINE);
+    ask_near(&p->next_sums, l);
+    if (tiles > 2) {
+        if (exchange) EXCHANGE(5, 5);
+        TILE_PRODUCT(5, 6, 7);
+        TILE_LOAD(6, a + p->a_tile, AMX_LINE);
+    }
+    if (tiles > 1) {
+        if (exchange) EXCHANGE(4, 3);
+        TILE_PRODUCT(4, 6, 7);
+        TILE_LOAD(6, a, AMX_LINE);
+    }
+    if (exchange) EXCHANGE(3, 1);
+    TILE_PRODUCT(3, 6, 7);
 }
 
 OP void sums_store(char *to, size_t tiles)
 {
     TILE_STORE(0, to, AMX_LINE);
-    TILE_STORE(1, to + AMX_TILE, AMX_LINE);
-    if (tiles > 1) TILE_STORE(2, to + STEP, AMX_LINE);
-    if (tiles > 1) TILE_STORE(3, to + STEP + AMX_TILE, AMX_LINE);
-    if (tiles > 2) TILE_STORE(4, to + 2 * STEP, AMX_LINE);
+    TILE_STORE(3, to + AMX_TILE, AMX_LINE);
+    if (tiles > 1) TILE_STORE(1, to + STEP, AMX_LINE);
+    if (tiles > 1) TILE_STORE(4, to + STEP + AMX_TILE, AMX_LINE);
+    if (tiles > 2) TILE_STORE(2, to + 2 * STEP, AMX_LINE);
     if (tiles > 2) TILE_STORE(5, to + 2 * STEP + AMX_TILE, AMX_LINE);
 }
 
-OP void sums_zero(void)
-{
-    TILE_ZERO(0);
-    TILE_ZERO(1);
-    TILE_ZERO(2);
-    TILE_ZERO(3);
-    TILE_ZERO(4);
-    TILE_ZERO(5);
-}
-
-/* Sums of up to 16 rows, tile by tile, to `columns` columns of c. */
-OP void put(const char *sums, uint16_t *c, size_t n, size_t rows, size_t columns)
+/* Sums of up to 16 rows, tile by tile, to `columns` columns of c; past: past the caches. */
+OP void put(const char *sums, uint16_t *c, size_t n, size_t rows, size_t columns, bool past)
 {
     const __mmask32 there = columns < SIDE ? (1u << columns) - 1 : ~0u;
     for (size_t r = 0; r < rows; r++, sums += AMX_LINE) {
         const __m512 low = _mm512_load_ps(sums), high = _mm512_load_ps(sums + AMX_TILE);
-        _mm512_mask_storeu_epi16(c + r * n, there, (__m512i)_mm512_cvtne2ps_pbh(high, low));
+        const __m512i all = (__m512i)_mm512_cvtne2ps_pbh(high, low);
+        if (past)
+            _mm512_stream_si512((__m512i *)(void *)(c + r * n), all);
+        else
+            _mm512_mask_storeu_epi16(c + r * n, there, all);
     }
-}
-
-/* Where a block is: its first tile of rows, how many, its columns, its sums between the cuts. */
-struct place {
-    size_t tile, column;
-    char *sums;
-};
-
-/* A piece of a block. Sums are none before the first, and go to c after the last. */
-OP void run_block(const struct job *j, const struct piece *p, const struct place *at, size_t tiles, bool first,
-                  bool last)
-{
-    char whole[MOST * STEP] __attribute__((aligned(64)));
-    if (first)
-        sums_zero();
-    else
-        sums_load(at->sums, tiles);
-    multiply(p, tiles);
-    sums_store(last ? whole : at->sums, tiles);
-    const size_t n = j->of->n, left = n - at->column * SIDE;
-    for (size_t i = 0; last && i < tiles; i++)
-        put(whole + i * STEP, j->of->c + (at->tile + i) * AMX_ROWS * n + at->column * SIDE, n, rows_of(j, at->tile + i),
-            left < SIDE ? left : SIDE);
 }
 
 /* -- the product -- */
@@ -213,65 +205,117 @@ struct cell {
     size_t tile, tile_end, column, column_end, blocks;
 };
 
-static const char *weights_at(const struct job *j, size_t column, size_t step)
+/* [cut][column][step]: what is in use of a cut at a time lies in one piece, since columns whole k apart would share the
+ * sets of the second cache. */
+static const char *weights_at(const struct job *j, size_t column, size_t cut)
 {
-    return (const char *)j->of->packed + (column * j->steps + step) * STEP;
+    const size_t from = cut_from(j, cut), depth = cut_from(j, cut + 1) - from;
+    return (const char *)j->of->packed + (j->columns * from + column * depth) * STEP;
 }
 
-/* Weights that follow those of `column` at steps [from, end): of as many lines, a part for each block of rows. */
-static struct ahead weights_ahead(const struct job *j, const struct cell *c, size_t column, size_t from, size_t end,
-                                  size_t block)
+/* What is asked for while a strip is multiplied, so much a block of it: [block] at from + number * each. */
+struct parts {
+    const char *from, *end;
+    size_t each, lines;
+};
+
+static struct ahead part_of(const struct parts *p, size_t number)
 {
-    const size_t lines = parts_of(STEP / AMX_LINE, c->blocks);
-    const char *const next = c->blocks == 1               ? weights_at(j, column, from) + FAR
-                             : column + 1 < c->column_end ? weights_at(j, column + 1, from)
-                             : end < j->steps             ? weights_at(j, c->column, end)
-                                                          : weights_at(j, c->column_end, 0);
-    return (struct ahead){next + block * (end - from) * lines * AMX_LINE, lines};
+    const char *const at = p->from + number * p->each;
+    return (struct ahead){at, at < p->end ? p->lines : 0};
 }
 
-/* Rows of the next cut: a part for each block of rows and columns, of which a tile takes a power of two. */
-static struct ahead rows_ahead(const struct job *j, const struct cell *c, size_t cut, size_t number)
+/* Part `block` of weights that come next: with one block of rows those of the next column, else those of the next cut,
+ * or cell. */
+static struct parts weights_ahead(const struct job *j, const struct cell *c, size_t cut, size_t block)
 {
-    if (cut + 1 >= j->cuts) return (struct ahead){NULL, 0};
-    const size_t tiles = c->tile_end - c->tile, parts = (c->column_end - c->column) * c->blocks;
-    size_t lines = 1;
-    while (lines < LINES && lines * parts < tiles * LINES) lines *= 2;
-    const size_t tile = number / (LINES / lines), part = number % (LINES / lines);
-    if (tile >= tiles) return (struct ahead){NULL, 0};
-    const size_t depth = cut_from(j, cut + 2) - cut_from(j, cut + 1);
-    return (struct ahead){rows_at(j, c->tile + tile, cut + 1) + part * depth * lines * AMX_LINE, lines};
+    const size_t lines = parts_of(STEP / AMX_LINE, c->blocks), then = cut + 1 < j->cuts ? cut + 1 : 0;
+    const size_t wide = c->column_end - c->column, depth = cut_from(j, cut + 1) - cut_from(j, cut);
+    const char *const from =
+        c->blocks == 1 ? weights_at(j, c->column + 1, cut) : weights_at(j, c->column + (then ? 0 : wide), then);
+    return (struct parts){from + block * depth * lines * AMX_LINE, from + wide * depth * STEP, depth * STEP, lines};
 }
 
-OP void run_cell(const struct job *j, const struct cell *c, char *sums)
+/* Rows of the next cut, of which each block of rows and columns asks for a part. */
+static struct parts rows_ahead(const struct job *j, const struct cell *c, size_t cut, size_t block)
+{
+    const size_t then = cut + 1 < j->cuts ? cut + 1 : 0, tiles = c->tile_end - c->tile,
+                 wide = c->column_end - c->column;
+    const size_t depth = cut_from(j, cut + 1) - cut_from(j, cut),
+                 lines = j->cuts == 1 ? 0 : parts_of(tiles * LINES, wide * c->blocks);
+    const char *const from = rows_at(j, c->tile, then), *const end = from + tiles * depth * j->tile_bytes;
+    return (struct parts){from + block * wide * depth * lines * AMX_LINE, end, depth * lines * AMX_LINE, lines};
+}
+
+/* Where the blocks of `tiles` tiles of rows from c->tile + before on are. */
+struct strip {
+    size_t cut, block, before;
+    char *sums;  /* of the cell */
+    char *whole; /* [2][MOST * STEP]: of the last cut */
+};
+
+OP void put_block(const struct job *j, const struct strip *s, const struct cell *c, size_t column, size_t tiles,
+                  const char *sums)
+{
+    const size_t n = j->of->n, left = n - column * SIDE, row = (c->tile + s->before) * AMX_ROWS;
+    for (size_t i = 0; i < tiles; i++)
+        put(sums + i * STEP, j->of->c + (row + i * AMX_ROWS) * n + column * SIDE, n,
+            rows_of(j, c->tile + s->before + i), left < SIDE ? left : SIDE, j->past);
+}
+
+/* All columns of a cell with the same rows, which stay in the first cache: sums of a block go while those of the next
+ * come. */
+OP void run_strip(const struct job *j, const struct cell *c, const struct strip *s, size_t tiles, bool first)
+{
+    const size_t from = cut_from(j, s->cut), end = cut_from(j, s->cut + 1), all = c->tile_end - c->tile;
+    const bool last = s->cut + 1 == j->cuts;
+    const struct parts weights = weights_ahead(j, c, s->cut, s->block), rows = rows_ahead(j, c, s->cut, s->block);
+    const size_t near = first && last ? 0 : parts_of(tiles * STEP / AMX_LINE, end - from);
+    const char *w = weights_at(j, c->column, s->cut);
+    char *before = NULL, *sums = s->sums + s->before * STEP;
+    struct piece p = {.a = rows_at(j, c->tile + s->before, s->cut),
+                      .depth = end - from,
+                      .a_step = j->tile_bytes,
+                      .a_tile = (end - from) * j->tile_bytes};
+    for (size_t column = c->column; column < c->column_end; column++, w += p.depth * STEP, sums += all * STEP) {
+        const size_t number = column - c->column;
+        char *const whole = s->whole + number % 2 * MOST * STEP;
+        p.w = w;
+        p.before = before;
+        p.sums = sums;
+        p.weights = part_of(&weights, number);
+        p.rows = part_of(&rows, number);
+        p.next_sums = (struct ahead){sums + all * STEP, near};
+        step(&p, 0, tiles, true, first);
+        if (last && before) put_block(j, s, c, column - 1, tiles, before);
+        for (size_t l = 1; l < p.depth; l++) step(&p, l, tiles, false, first);
+        before = last ? whole : sums;
+    }
+    sums_store(before, tiles);
+    if (last) put_block(j, s, c, c->column_end - 1, tiles, before);
+}
+
+OP void run_cut(const struct job *j, const struct cell *c, struct strip *s, bool first)
 {
     const size_t all = c->tile_end - c->tile;
-    for (size_t cut = 0; cut < j->cuts; cut++) {
-        const size_t from = cut_from(j, cut), end = cut_from(j, cut + 1), depth = end - from;
-        const bool first = cut == 0, last = cut + 1 == j->cuts;
-        for (size_t column = c->column; column < c->column_end; column++)
-            for (size_t b = 0; b < c->blocks; b++) {
-                const size_t before = b * all / c->blocks, tiles = (b + 1) * all / c->blocks - before;
-                const struct place at = {.tile = c->tile + before,
-                                         .column = column,
-                                         .sums = sums + ((column - c->column) * all + before) * STEP};
-                const struct piece p = {.a = rows_at(j, at.tile, cut),
-                                        .w = weights_at(j, column, from),
-                                        .depth = depth,
-                                        .a_step = j->tile_bytes,
-                                        .a_tile = depth * j->tile_bytes,
-                                        .weights = weights_ahead(j, c, column, from, end, b),
-                                        .sums = {last && first ? NULL : at.sums + tiles * STEP,
-                                                 last && first ? 0 : parts_of(tiles * STEP / AMX_LINE, depth)},
-                                        .rows = rows_ahead(j, c, cut, (column - c->column) * c->blocks + b)};
-                if (tiles == 1)
-                    run_block(j, &p, &at, 1, first, last);
-                else if (tiles == 2)
-                    run_block(j, &p, &at, 2, first, last);
-                else
-                    run_block(j, &p, &at, MOST, first, last);
-            }
+    for (s->block = 0; s->block < c->blocks; s->block++) {
+        s->before = s->block * all / c->blocks;
+        const size_t tiles = (s->block + 1) * all / c->blocks - s->before;
+        if (tiles == 1)
+            run_strip(j, c, s, 1, first);
+        else if (tiles == 2)
+            run_strip(j, c, s, 2, first);
+        else
+            run_strip(j, c, s, MOST, first);
     }
+}
+
+KERN_AMX_BF16 static void run_cell(const struct job *j, const struct cell *c, char *sums)
+{
+    char whole[2 * MOST * STEP] __attribute__((aligned(64)));
+    struct strip s = {.sums = sums, .whole = whole};
+    run_cut(j, c, &s, true);
+    for (s.cut = 1; s.cut < j->cuts; s.cut++) run_cut(j, c, &s, false);
 }
 
 static void set_form(size_t rows)
@@ -290,12 +334,16 @@ KERN_AMX_BF16 void gemm_amx_run(const struct gemm_amx *g, const struct kern_call
     const size_t tiles = tiles_of(g->m), columns = parts_of(g->n, SIDE), rows = g->m < AMX_ROWS ? g->m : AMX_ROWS;
     const size_t first = kern_split_from(columns, call->part, parts),
                  end = kern_split_from(columns, call->part + 1, parts);
-    const size_t cells = parts_of(tiles, CELL), most = parts_of(tiles, cells), wide = CELL_BYTES / STEP / most;
+    const size_t cells = parts_of(tiles, CELL), most = parts_of(tiles, cells),
+                 wide = CELL_BYTES / STEP / (most + 2 * CUT);
     const struct job j = {.of = g,
                           .steps = steps_of(g->k),
                           .tiles = tiles,
-                          .cuts = tiles > MOST ? parts_of(steps_of(g->k), CUT) : 1,
-                          .tile_bytes = rows * AMX_LINE};
+                          .cuts = cuts_of(g->k),
+                          .columns = columns,
+                          .tile_bytes = rows * AMX_LINE,
+                          .past =
+                              g->m * g->n * sizeof *g->c > PAST && g->n % SIDE == 0 && (uintptr_t)g->c % AMX_LINE == 0};
     const size_t made = kern_split_from(tiles, call->part + 1, parts);
     for (size_t i = kern_split_from(tiles, call->part, parts); i < made; i++) make_rows(&j, i);
     kern_meet(call);

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "kernels/prefill_amx.h"
 #include "kernels/split.h"
 #include "kernels/table.h"
 #include "kernels/vector.h"
@@ -63,8 +64,12 @@ static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
     out[IN_K] = (struct kern_buffer){"k", KERN_INPUT, type, tokens * at(s, KV_HEADS) * dim, 1, 0};
     out[IN_V] = (struct kern_buffer){"v", KERN_INPUT, type, tokens * at(s, KV_HEADS) * dim, 1, 0};
     out[OUT] = (struct kern_buffer){"out", KERN_OUTPUT, type, tokens * at(s, HEADS) * dim, 0, dim};
-    const size_t scratch =
+    size_t scratch =
         2 * chunks * PREFILL_CHUNK * wide + PREFILL_ROWS * (2 * wide + PREFILL_CHUNK + 2) + PREFILL_ROWS + 15;
+#if KERN_X86
+    const size_t tiles = prefill_amx_bytes(at(s, LEN), dim) / sizeof(float);
+    if (in_bf16(s) && tiles > scratch) scratch = tiles;
+#endif
     out[SCRATCH] = (struct kern_buffer){"scratch", KERN_SCRATCH, KERN_TYPE_F32, scratch, 0, 0};
     return 5;
 }
@@ -171,10 +176,37 @@ RUN(portable)
 KERN_SETS(RUN)
 KERN_SETS_BF16(RUN)
 
+#if KERN_X86
+static void run_tiles(const struct kern_call *c)
+{
+    const struct kern_shape *s = c->shape;
+    const size_t dim = at(s, DIM), kv = at(s, KV_HEADS), heads = at(s, HEADS), group = heads / kv;
+    const unsigned parts = c->parts > 1 ? c->parts : 1;
+    const size_t end = kern_split_from(at(s, BATCH) * kv, c->part + 1, parts);
+    for (size_t i = kern_split_from(at(s, BATCH) * kv, c->part, parts); i < end; i++) {
+        const size_t token = i / kv * at(s, LEN), head = i % kv;
+        const size_t q = (token * heads + head * group) * dim, k = (token * kv + head) * dim;
+        const struct prefill_amx p = {.tokens = at(s, LEN),
+                                      .dim = dim,
+                                      .window = at(s, WINDOW),
+                                      .heads = group,
+                                      .scale = 1 / sqrtf((float)dim),
+                                      .q = (const uint16_t *)c->buffer[IN_Q] + q,
+                                      .k = (const uint16_t *)c->buffer[IN_K] + k,
+                                      .v = (const uint16_t *)c->buffer[IN_V] + k,
+                                      .out = (uint16_t *)c->buffer[OUT] + q,
+                                      .q_step = heads * dim,
+                                      .k_step = kv * dim,
+                                      .scratch = c->buffer[SCRATCH]};
+        prefill_amx_run(&p);
+    }
+}
+#endif
+
 #define BOTH (KERN_HAS(KERN_FP32) | KERN_HAS(KERN_BF16))
 
-static const struct kern_variant VARIANTS[] = {KERN_ROWS_BF16(KERN_UNIT_BF16_DOT, KERN_RUN) KERN_ROWS(BOTH, KERN_RUN)
-                                                   KERN_ROW_PORTABLE(BOTH, KERN_RUN)};
+static const struct kern_variant VARIANTS[] = {KERN_ROWS_TILES(KERN_RUN) KERN_ROWS_BF16(KERN_UNIT_BF16_DOT, KERN_RUN)
+                                                   KERN_ROWS(BOTH, KERN_RUN) KERN_ROW_PORTABLE(BOTH, KERN_RUN)};
 
 /* A layer of a model of 8 billion parameters, a short and a long prompt; narrow heads; a window. */
 static const struct kern_point POINTS[] = {
