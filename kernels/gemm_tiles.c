@@ -34,6 +34,19 @@ KERN_INLINE void tile_portable(const struct gemm_tile *t, size_t rows, enum gemm
 }
 
 #if KERN_X86
+/* Where the products go behind the loop, asked for before it: a column of rows has a stride that no fetching by itself
+ * follows, and a store that misses waits for its line as a load does. */
+KERN_INLINE void fetch_sums(const struct gemm_tile *t, size_t rows, size_t wide)
+{
+    if (t->columns != wide * GEMM_PANEL) return;
+    KERN_UNROLL
+    for (size_t r = 0; r < rows; r++) {
+        KERN_UNROLL
+        for (size_t p = 0; p < wide; p++)
+            _mm_prefetch((const char *)(t->sums + r * t->stride + p * GEMM_PANEL), _MM_HINT_T0);
+    }
+}
+
 KERN_AVX512 KERN_INLINE __m512 load_bf16_avx512(const char *at)
 {
     const __m256i half = _mm256_loadu_si256((const __m256i *)(const void *)at);
@@ -70,11 +83,12 @@ KERN_AVX512 KERN_INLINE void tile_avx512(const struct gemm_tile *t, size_t rows,
     __m512 sum[32];
     const float *a = t->a;
     const char *w = t->w;
+    fetch_sums(t, rows, wide);
     KERN_UNROLL
     for (size_t i = 0; i < rows * wide; i++) sum[i] = _mm512_setzero_ps();
     for (size_t l = 0; l < t->depth; l++) {
         __m512 v[8];
-        if (t->next) _mm_prefetch(t->next + l * t->step, _MM_HINT_T1);
+        if (t->next) _mm_prefetch(t->next + l * t->next_step, _MM_HINT_T1);
         KERN_UNROLL
         for (size_t p = 0; p < wide; p++) {
             const char *at = w + p * gemm_step_bytes(form);
@@ -99,11 +113,12 @@ KERN_AVX512_BF16 KERN_INLINE void tile_pairs(const struct gemm_tile *t, size_t r
     __m512 sum[32];
     const float *a = t->a;
     const char *w = t->w;
+    fetch_sums(t, rows, wide);
     KERN_UNROLL
     for (size_t i = 0; i < rows * wide; i++) sum[i] = _mm512_setzero_ps();
     for (size_t l = 0; l < t->depth; l++) {
         __m512i v[8];
-        if (t->next) _mm_prefetch(t->next + l * t->step, _MM_HINT_T1);
+        if (t->next) _mm_prefetch(t->next + l * t->next_step, _MM_HINT_T1);
         KERN_UNROLL
         for (size_t p = 0; p < wide; p++) {
             const char *at = w + p * gemm_step_bytes(GEMM_PAIRS);
@@ -135,7 +150,7 @@ KERN_AVX2 KERN_INLINE void tile_avx2(const struct gemm_tile *t, size_t rows, siz
     for (size_t i = 0; i < rows * wide * 2; i++) sum[i] = _mm256_setzero_ps();
     for (size_t l = 0; l < t->depth; l++) {
         __m256 v[8];
-        if (t->next) _mm_prefetch(t->next + l * gemm_step_bytes(form), _MM_HINT_T1);
+        if (t->next) _mm_prefetch(t->next + l * t->next_step, _MM_HINT_T1);
         KERN_UNROLL
         for (size_t p = 0; p < 2 * wide; p++) {
             const char *at = w + p / 2 * t->panel + p % 2 * (gemm_step_bytes(form) / 2);
@@ -224,7 +239,7 @@ KERN_INLINE void tile_neon(const struct gemm_tile *t, size_t rows, size_t wide, 
     for (size_t l = 0; l < t->depth; l++) {
         const float32x4_t x[2] = {load_factors(a, rows),
                                   load_factors(rows > 4 ? a + 4 : a, rows > 4 ? rows - 4 : rows)};
-        if (t->next) __builtin_prefetch(t->next + l * gemm_step_bytes(form), 0, 2);
+        if (t->next) __builtin_prefetch(t->next + l * t->next_step, 0, 2);
         KERN_UNROLL
         for (size_t p = 0; p < wide; p++) {
             const char *at = w + p * t->panel;
@@ -258,8 +273,8 @@ KERN_NEON_BF16 KERN_INLINE void tile_squares(const struct gemm_tile *t, size_t r
         uint16x8_t x[3];
         KERN_UNROLL
         for (size_t i = 0; i < pairs; i++) x[i] = vld1q_u16(a + 8 * i);
-        if (t->next) __builtin_prefetch(t->next + l * gemm_step_bytes(GEMM_SQUARES), 0, 2);
-        if (t->next) __builtin_prefetch(t->next + l * gemm_step_bytes(GEMM_SQUARES) + 64, 0, 2);
+        if (t->next) __builtin_prefetch(t->next + l * t->next_step, 0, 2);
+        if (t->next) __builtin_prefetch(t->next + l * t->next_step + t->next_step / 2, 0, 2);
         KERN_UNROLL
         for (size_t p = 0; p < wide; p++) {
             const uint16_t *at = (const uint16_t *)(const void *)(w + p * t->panel);

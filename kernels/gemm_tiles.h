@@ -21,7 +21,8 @@ struct gemm_tile {
     size_t stride;    /* elements from row to row */
     size_t columns;   /* of the tile that exist, up to wide*GEMM_PANEL */
     bool more;        /* add to the sums, else set them */
-    const char *next; /* of a later panel, which is fetched meanwhile, a step a step; NULL: nothing is */
+    const char *next; /* a part of later panels, which is fetched meanwhile, next_step bytes a step; NULL: nothing is */
+    size_t next_step;
 };
 
 typedef void gemm_tile_run(const struct gemm_tile *t);

@@ -579,8 +579,25 @@ LANES_OP V LANES(exp_coarse)(V x)
     return LANES(scale)(p, n);
 }
 
-/* 2^x of x <= 0 for the same, to 7.5e-5: the cubic of least relative error on [0, 1), the whole part by the scale; 0 or
- * next to it where x is far below. */
+/* 2^x of x <= 0, to 2e-7: the polynomial of fifth degree of least relative error on [0, 1), the whole part by the
+ * scale; 0, or e^-87, where x is far below. */
+LANES_OP V LANES(exp2)(V x)
+{
+#if LANES_SET >= LANES_AVX512
+    const V r = {_mm512_reduce_ps(x.v, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)};
+    V p = LANES(fma)(r, LANES(set)(0.00187757669F), LANES(set)(0.00898933969F));
+    p = LANES(fma)(p, r, LANES(set)(0.0558263175F));
+    p = LANES(fma)(p, r, LANES(set)(0.240153611F));
+    p = LANES(fma)(p, r, LANES(set)(0.693153083F));
+    p = LANES(fma)(p, r, LANES(set)(0.99999994F));
+    return LANES(scale)(p, x);
+#else
+    return LANES(exp)(LANES(mul)(x, LANES(set)(0.693147181F)));
+#endif
+}
+
+/* 2^x of x <= 0 for what is kept in bf16, to 7.5e-5: the cubic of least relative error on [0, 1), the whole part by the
+ * scale; 0 or next to it where x is far below. */
 LANES_OP V LANES(exp2_coarse)(V x)
 {
 #if LANES_SET >= LANES_AVX512

@@ -85,7 +85,8 @@ LANES_OP void LANES(seen)(const struct prefill *p, size_t t, size_t first, size_
  * place, masked. What a row does not see is e^-87 of what it sees, or nothing. */
 LANES_OP void LANES(soften)(const struct prefill *p, size_t token, size_t row, size_t end, size_t first, size_t n)
 {
-    const float scale = p->scale, log2_e = 1.44269504F;
+    const float log2_e = 1.44269504F;
+    const V scale = LANES(set)(p->scale * log2_e);
     size_t from, to;
     for (size_t r = row; r < end; r++) {
         float *w = p->scores + r * PREFILL_CHUNK;
@@ -96,13 +97,14 @@ LANES_OP void LANES(soften)(const struct prefill *p, size_t token, size_t row, s
         for (size_t i = to; i < n; i++) w[i] = -2e38F;
         V most = LANES(load)(w);
         for (size_t i = 16; i < n; i += 16) most = LANES(max)(most, LANES(load)(w + i));
-        const float found = LANES(most)(most) * scale, old = p->most[r];
+        const float found = LANES(most)(most) * p->scale, old = p->most[r];
         p->most[r] = found > old ? found : old;
         p->shrink[r] = old - p->most[r];
     }
     for (size_t r = row; r < end; r += 16) LANES(store)(p->shrink + r, LANES(exp)(LANES(load)(p->shrink + r)));
     for (size_t r = row; r < end; r++) {
         float *w = p->scores + r * PREFILL_CHUNK;
+        const V least = LANES(set)(-p->most[r] * log2_e);
         V sum = LANES(set)(0);
         LANES(seen)(p, token + r, first, n, &from, &to);
         if (from >= to) {
@@ -111,18 +113,18 @@ LANES_OP void LANES(soften)(const struct prefill *p, size_t token, size_t row, s
         }
         for (size_t i = 0; i < n; i += 16) {
             const V s = LANES(load)(w + i);
+            const V x = LANES(fma)(s, scale, least);
 #if LANES_PAIRS /* behind what is still read */
-            const V v = LANES(exp2_coarse)(LANES(fma)(s, LANES(set)(scale * log2_e), LANES(set)(-p->most[r] * log2_e)));
+            const V v = LANES(exp2_coarse)(x);
             LANES(store_halves)((uint16_t *)(void *)w + i, v, false);
 #else
-            const V v = LANES(exp)(LANES(fma)(s, LANES(set)(scale), LANES(set)(-p->most[r])));
+            const V v = LANES(exp2)(x);
             LANES(store)(w + i, v);
 #endif
             sum = LANES(add)(sum, v);
         }
         p->sum[r] = p->sum[r] * p->shrink[r] + LANES(sum)(sum);
     }
-    (void)log2_e;
 }
 
 /* Queries [row, end) against the first n keys of a chunk. */
@@ -157,20 +159,13 @@ LANES_TARGET static void LANES(against)(const struct prefill *p, size_t token, s
     }
 }
 
-#if LANES_SET == LANES_DOT
-/* Elements [d, d + 16) of a row that is there, zeros behind dim. */
-LANES_OP __m256i LANES(part)(const uint16_t *row, bool there, size_t d, size_t dim)
-{
-    const size_t n = !there || d >= dim ? 0 : dim - d < 16 ? dim - d : 16;
-    return _mm256_maskz_loadu_epi16(LANES(mask)(n), row + (n ? d : 0));
-}
-
-/* Sixteen keys that are there, of whole multiples of 32 elements: sixteen pairs of each at a time are transposed, by
- * fours within and then across the quarters of a vector. */
-LANES_OP void LANES(lay_out_keys)(const uint16_t *k, size_t step, size_t dim, uint32_t *keys)
+#if LANES_SET == LANES_AVX512 || LANES_SET == LANES_DOT
+/* Sixteen keys that are there, rows of `bytes`, a multiple of 64, `step` apart: sixteen elements of four bytes of each
+ * at a time are transposed, by fours within and then across the quarters of a vector. */
+LANES_OP void LANES(lay_out_keys)(const char *k, size_t step, size_t bytes, uint32_t *keys)
 {
     enum { EVEN = 0x88, ODD = 0xdd };
-    for (size_t d = 0; d < dim; d += 32) {
+    for (size_t d = 0; d < bytes; d += 64) {
         __m512i row[16], two[16], four[16];
         KERN_UNROLL
         for (size_t j = 0; j < 16; j++) row[j] = _mm512_loadu_si512(k + j * step + d);
@@ -192,7 +187,7 @@ LANES_OP void LANES(lay_out_keys)(const uint16_t *k, size_t step, size_t dim, ui
             const __m512i b = _mm512_shuffle_i32x4(four[j + 8], four[j + 12], EVEN);
             const __m512i e = _mm512_shuffle_i32x4(four[j], four[j + 4], ODD);
             const __m512i f = _mm512_shuffle_i32x4(four[j + 8], four[j + 12], ODD);
-            uint32_t *out = keys + (d / 2 + j) * PREFILL_CHUNK;
+            uint32_t *out = keys + (d / 4 + j) * PREFILL_CHUNK;
             _mm512_storeu_si512(out, _mm512_shuffle_i32x4(a, b, EVEN));
             _mm512_storeu_si512(out + 4 * PREFILL_CHUNK, _mm512_shuffle_i32x4(e, f, EVEN));
             _mm512_storeu_si512(out + 8 * PREFILL_CHUNK, _mm512_shuffle_i32x4(a, b, ODD));
@@ -200,7 +195,15 @@ LANES_OP void LANES(lay_out_keys)(const uint16_t *k, size_t step, size_t dim, ui
         }
     }
 }
+#endif
 
+#if LANES_SET == LANES_DOT
+/* Elements [d, d + 16) of a row that is there, zeros behind dim. */
+LANES_OP __m256i LANES(part)(const uint16_t *row, bool there, size_t d, size_t dim)
+{
+    const size_t n = !there || d >= dim ? 0 : dim - d < 16 ? dim - d : 16;
+    return _mm256_maskz_loadu_epi16(LANES(mask)(n), row + (n ? d : 0));
+}
 #elif LANES_SET == LANES_BFDOT
 LANES_OP uint16x8x2_t LANES(part)(const uint16_t *row, bool there, size_t d, size_t dim)
 {
@@ -258,26 +261,34 @@ LANES_TARGET static void LANES(lay_out)(const struct prefill *p, const void *k, 
             const size_t t = c * PREFILL_CHUNK + i, first = t - i % 16;
             const bool whole = LANES_SET == LANES_DOT && first + 16 <= p->tokens && dim % 32 == 0;
 #if LANES_SET == LANES_DOT
-            if (whole && t == first)
-                LANES(lay_out_keys)((const uint16_t *)k + t * step, step, dim, (uint32_t *)(void *)keys + i);
+            if (whole && t == first) LANES(lay_out_keys)
+            ((const char *)k + 2 * t * step, 2 * step, 2 * dim, (uint32_t *)(void *)keys + i);
 #endif
             LANES(lay_out_two)
             (p, k, v, step, t, i, whole ? NULL : (uint32_t *)(void *)keys, (uint16_t *)(void *)values);
         }
 #else
+        const size_t bytes = dim * (p->bf16 ? 2 : 4), apart = step * (p->bf16 ? 2 : 4);
         for (size_t i = 0; i < PREFILL_CHUNK; i++) {
             const size_t t = c * PREFILL_CHUNK + i, row = t * step;
             const bool there = t < p->tokens;
+            bool laid = false; /* with fifteen others */
+            for (size_t b = 0; t + LAY_OUT_AHEAD < p->tokens && b < bytes; b += 64) {
+                LANES(prefetch)((const char *)k + (t + LAY_OUT_AHEAD) * apart + b);
+                LANES(prefetch)((const char *)v + (t + LAY_OUT_AHEAD) * apart + b);
+            }
+#if LANES_SET == LANES_AVX512
+            laid = !p->bf16 && dim % 16 == 0 && t - i % 16 + 16 <= p->tokens;
+            if (laid && i % 16 == 0)
+                LANES(lay_out_keys)((const char *)k + t * apart, apart, bytes, (uint32_t *)(void *)keys + i);
+#endif
             for (size_t d = 0; d < wide; d += 16) {
                 const size_t n = !there || d >= dim ? 0 : dim - d < 16 ? dim - d : 16;
                 float key[16] = {0};
-                V value = LANES(set)(0);
-                if (n) {
-                    LANES(store)(key, LANES(get)(k, p->bf16, row + d, n));
-                    value = LANES(get)(v, p->bf16, row + d, n);
-                }
+                LANES(store)(values + i * wide + d, n ? LANES(get)(v, p->bf16, row + d, n) : LANES(set)(0));
+                if (laid) continue;
+                if (n) LANES(store)(key, LANES(get)(k, p->bf16, row + d, n));
                 for (size_t j = 0; j < 16; j++) keys[(d + j) * PREFILL_CHUNK + i] = key[j];
-                LANES(store)(values + i * wide + d, value);
             }
         }
 #endif
@@ -291,8 +302,10 @@ LANES_TARGET static void LANES(block)(const struct prefill *p, const void *q, si
     const size_t wide = prefill_wide(p->dim), last = token + rows;
     const size_t from = p->window && token + 1 > p->window ? token + 1 - p->window : 0;
     const size_t bytes = p->dim * (p->bf16 ? 2 : 4);
-    for (size_t r = rows; r < 2 * rows && token + r < p->tokens; r++) /* of the next block */
-        for (size_t i = 0; i < bytes; i += 64) LANES(prefetch)((const char *)q + r * step * (p->bf16 ? 2 : 4) + i);
+    for (size_t r = 0; r < 2 * rows && token + r < p->tokens; r++) { /* results, and queries of the next block */
+        const char *at = (const char *)(r < rows ? out : q) + r * step * (p->bf16 ? 2 : 4);
+        for (size_t i = 0; i < bytes; i += 64) LANES(prefetch)(at + i);
+    }
     for (size_t r = 0; r < rows; r++) {
         p->most[r] = -3e38F;
         p->sum[r] = 0;
@@ -309,8 +322,10 @@ LANES_TARGET static void LANES(block)(const struct prefill *p, const void *q, si
         }
     }
     for (size_t c = from / PREFILL_CHUNK; c * PREFILL_CHUNK < last; c++) LANES(against)(p, token, rows, c);
-    for (size_t r = 0; r < rows; r++)
+    for (size_t r = 0; r < rows; r++) {
+        const V part = LANES(set)(1 / p->sum[r]);
         for (size_t d = 0; d < p->dim; d += 16) LANES(put)
-    (out, p->bf16, r * step + d, LANES(div)(LANES(load)(p->sums + r * wide + d), LANES(set)(p->sum[r])),
-     p->dim - d < 16 ? p->dim - d : 16);
+        (out, p->bf16, r * step + d, LANES(mul)(LANES(load)(p->sums + r * wide + d), part),
+         p->dim - d < 16 ? p->dim - d : 16);
+    }
 }

@@ -5,9 +5,6 @@
 
 static const double ABOVE = 1.03, AROUND_FRAC = 0.1, TWICE_FRAC = 0.05;
 
-/* Beyond any one device, whatever its own ceilings are said to be: a hundred times the fastest of 2025. */
-static const double FLOPS_PER_S_MAX = 1e18, BYTES_PER_S_MAX = 1e15;
-
 static const char *const OUTCOMES[RESULT_OUTCOMES_N] = {
     [RESULT_MEASURED] = "measured", [RESULT_NOISY] = "noisy",     [RESULT_WRONG] = "wrong",
     [RESULT_REFUSED] = "refused",   [RESULT_ABOVE] = "above",     [RESULT_CRASHED] = "crashed",
@@ -25,11 +22,42 @@ bool result_outcome_find(const char *name, enum result_outcome *out)
     return false;
 }
 
+struct result result_unknown(void)
+{
+    const double nan = (double)NAN;
+    const struct result_ceilings none = {nan, nan, nan, nan};
+    return (struct result){.origin = {"", "", "", "", ""},
+                           .made = "",
+                           .kernel = "",
+                           .variant = "",
+                           .dtype = "",
+                           .unit = "",
+                           .row_kind = "",
+                           .reason = "",
+                           .stop = SAMPLE_GOING,
+                           .error_frac = nan,
+                           .tolerance_frac = nan,
+                           .flops = nan,
+                           .vector_flops = nan,
+                           .read_bytes = nan,
+                           .written_bytes = nan,
+                           .footprint_bytes = nan,
+                           .piece_bytes = nan,
+                           .dram_read_bytes = nan,
+                           .dram_write_bytes = nan,
+                           .dram_reason = "",
+                           .before = none,
+                           .after = none,
+                           .summary = sample_summarise(NULL, 0, NULL),
+                           .ceiling = "",
+                           .cells = ""};
+}
+
 static bool is_beyond(const struct result *r)
 {
     const double s = r->summary.median_s;
-    return r->flops > FLOPS_PER_S_MAX * s || r->vector_flops > FLOPS_PER_S_MAX * s ||
-           r->read_bytes + r->written_bytes > BYTES_PER_S_MAX * s;
+    return r->flops > RESULT_FLOPS_PER_S_MAX * s || r->vector_flops > RESULT_FLOPS_PER_S_MAX * s ||
+           r->read_bytes + r->written_bytes > RESULT_BYTES_PER_S_MAX * s;
 }
 
 enum err_code result_fill(struct arena *a, const struct wire_result *w, struct result *r, struct err *e)
@@ -176,12 +204,18 @@ void result_floor(struct result *r, double cache_bytes_per_s)
     r->before.read_bytes_per_s = r->after.read_bytes_per_s = cache_bytes_per_s;
 }
 
+/* Whether a ceiling has a part in a result: 0 where even by the lower of both it takes less than half of the bound. */
+static double counts(double ceiling_s, double bound_s) { return ceiling_s < bound_s / 2 ? 0 : 1; }
+
 enum err_code result_judge(struct arena *a, struct result *r, struct err *e)
 {
     if (r->outcome != RESULT_MEASURED) return ERR_OK;
     const double bound = result_bound_s(r, r->flops, r->read_bytes, r->read_bytes + r->written_bytes);
-    const double peak_apart = apart(r->before.peak_flops_per_s, r->after.peak_flops_per_s);
-    const double read_apart = apart(r->before.read_bytes_per_s, r->after.read_bytes_per_s);
+    const double peak_s = r->flops / fmin(r->before.peak_flops_per_s, r->after.peak_flops_per_s);
+    const double read_s =
+        (r->read_bytes + r->written_bytes) / fmin(r->before.read_bytes_per_s, r->after.read_bytes_per_s);
+    const double peak_apart = counts(peak_s, bound) * apart(r->before.peak_flops_per_s, r->after.peak_flops_per_s);
+    const double read_apart = counts(read_s, bound) * apart(r->before.read_bytes_per_s, r->after.read_bytes_per_s);
     if (bound > ABOVE * r->summary.median_s) {
         r->outcome = RESULT_ABOVE;
         r->reason =
@@ -213,16 +247,18 @@ enum err_code result_check_rates(const struct result *r, struct err *e)
                 {"written_bytes", r->written_bytes, WORK},
                 {"footprint_bytes", r->footprint_bytes, WORK},
                 {"piece_bytes", r->piece_bytes, WORK},
-                {"flops/s", r->flops / time_s, FLOPS_PER_S_MAX},
-                {"bytes/s", bytes / time_s, BYTES_PER_S_MAX},
-                {"flops/s before", r->before.peak_flops_per_s, FLOPS_PER_S_MAX},
-                {"flops/s after", r->after.peak_flops_per_s, FLOPS_PER_S_MAX},
-                {"bytes/s before", r->before.read_bytes_per_s, BYTES_PER_S_MAX},
-                {"bytes/s after", r->after.read_bytes_per_s, BYTES_PER_S_MAX},
-                {"bytes/s moved before", r->before.moved_bytes_per_s, BYTES_PER_S_MAX},
-                {"bytes/s moved after", r->after.moved_bytes_per_s, BYTES_PER_S_MAX},
-                {"bytes/s of pieces before", r->before.gather_bytes_per_s, BYTES_PER_S_MAX},
-                {"bytes/s of pieces after", r->after.gather_bytes_per_s, BYTES_PER_S_MAX}};
+                {"flops/s", r->flops / time_s, RESULT_FLOPS_PER_S_MAX},
+                {"bytes/s", bytes / time_s, RESULT_BYTES_PER_S_MAX},
+                {"dram_read_bytes/s", r->dram_read_bytes / time_s, RESULT_BYTES_PER_S_MAX},
+                {"dram_write_bytes/s", r->dram_write_bytes / time_s, RESULT_BYTES_PER_S_MAX},
+                {"flops/s before", r->before.peak_flops_per_s, RESULT_FLOPS_PER_S_MAX},
+                {"flops/s after", r->after.peak_flops_per_s, RESULT_FLOPS_PER_S_MAX},
+                {"bytes/s before", r->before.read_bytes_per_s, RESULT_BYTES_PER_S_MAX},
+                {"bytes/s after", r->after.read_bytes_per_s, RESULT_BYTES_PER_S_MAX},
+                {"bytes/s moved before", r->before.moved_bytes_per_s, RESULT_BYTES_PER_S_MAX},
+                {"bytes/s moved after", r->after.moved_bytes_per_s, RESULT_BYTES_PER_S_MAX},
+                {"bytes/s of pieces before", r->before.gather_bytes_per_s, RESULT_BYTES_PER_S_MAX},
+                {"bytes/s of pieces after", r->after.gather_bytes_per_s, RESULT_BYTES_PER_S_MAX}};
     for (size_t i = 0; i < sizeof each / sizeof each[0]; i++)
         if (!isnan(each[i].value) && !(each[i].value >= 0 && each[i].value <= each[i].most))
             return err_set(e, ERR_INPUT, "%s: found %g, wanted 0 to %g", each[i].what, each[i].value, each[i].most);

@@ -63,6 +63,9 @@ struct result {
                             worker told of the conditions; "" or NULL: none */
 };
 
+/* result_unknown -- one of which nothing is known: every number NAN, every text "", no samples. */
+struct result result_unknown(void);
+
 /* result_fill -- what a worker answered, into r, whose request is filled in: summary and outcome follow from the
  * samples (sample_doubt): more work than any device does in their time (1e18 flops/s, 1e15 bytes/s) is RESULT_ABOVE,
  * and what has no number has a reason. Errors: ERR_NOMEM. */
@@ -87,6 +90,10 @@ enum err_code result_judge(struct arena *a, struct result *r, struct err *e);
 
 /* result_time_s -- the median of a measured or imported result, NAN of any other: no number where there is none. */
 double result_time_s(const struct result *r);
+
+/* Beyond any one device, whatever its own ceilings are said to be: a hundred times the fastest of 2025. */
+#define RESULT_FLOPS_PER_S_MAX 1e18
+#define RESULT_BYTES_PER_S_MAX 1e15
 
 /* result_check_rates -- work and rates that no machine has: negative, infinite, or beyond limits far above those of any
  * device; a ceiling of no work. Errors: ERR_INPUT with the number and what it is of. */

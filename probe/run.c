@@ -250,6 +250,8 @@ static enum err_code measure_between(struct run *r, const struct plan_job *job, 
     if (cold && out->piece_bytes > 0) TRY(run_around_gather(r, out->piece_bytes, &after.gather_bytes_per_s, e));
     if (r->stopped) return ERR_OK;
     out->after = after;
+    if (cold) TRY(run_around_move(r, out, e));
+    if (r->stopped) return ERR_OK;
     if (!cold) TRY(measure_again(r, q, out, e));
     if (r->stopped) return ERR_OK;
     if (!cold) result_floor(out, run_hot_rate(r, out->footprint_bytes));

@@ -42,6 +42,7 @@ struct run_settings {
     double deadline_s;      /* of the sampling of one job */
     double ceiling_s;       /* of the sampling of one ceiling; 0: a quarter of a second */
     bool hot;               /* no job is cold: ceilings of memory are not measured */
+    bool cold;              /* no job is hot: where time is short those of caches are not */
     bool launches;          /* what a start costs too, and reading in pieces of 32 KiB, whether a job does or not */
     bool dram_bytes;        /* count the bytes that memory moves, after the timing and apart from it */
     bool lists;             /* nothing is measured: a device that can run nothing is described all the same */
@@ -87,9 +88,12 @@ enum err_code run_open(struct run *r, struct err *e);
 /* run_is_able -- whether the device can run any code of any kernel. */
 bool run_is_able(const struct run *r);
 
-/* run_measure_ceilings -- all of them, those of memory only for cold jobs; results go to the store. r->stopped: not all
- * were measured; r->untried: codes that set.ceilings_until_s left no time for, in the order of variants the last ones.
- * One that was too noisy is tried again before a job that needs it, twice at most. Errors: ERR_NOMEM. */
+/* run_measure_ceilings -- all of them, those of memory only for cold jobs; results go to the store. With
+ * set.ceilings_until_s those that jobs may need: of caches where one may be hot, of moving behind the first that writes
+ * enough for it to bind. Of codes for one ceiling those that a short look shows beaten are not sampled further.
+ * r->stopped: not all were measured; r->untried: codes that set.ceilings_until_s left no time for, in the order of
+ * variants the last ones. One that was too noisy is tried again before a job that needs it, twice at most. Errors:
+ * ERR_NOMEM. */
 enum err_code run_measure_ceilings(struct run *r, struct err *e);
 
 /* run_refuses -- whether the worker refuses a job at once, for its shape or its memory: *why, else NULL. A worker that

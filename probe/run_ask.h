@@ -26,6 +26,10 @@ enum err_code run_around(struct run *r, const char *unit, bool cold, double foot
 enum err_code run_around_gather(struct run *r, double piece_bytes, double *out, struct err *e);
 bool run_has_gather(const struct run *r);
 
+/* run_around_move -- the rate of moving memory around a cold result x with the rates of reading, where it may bind and
+ * was left for later. Errors: ERR_NOMEM. */
+enum err_code run_around_move(struct run *r, struct result *x, struct err *e);
+
 /* run_choose_again -- the codes of reading and moving memory once more, of which the best now take the place of those
  * that an earlier, perhaps disturbed moment chose; twice in a run at most, *done false where it was not. Errors:
  * ERR_NOMEM. */

@@ -48,10 +48,45 @@ static double rate_of(const struct result *x, bool flops)
     return (flops ? x->flops : x->read_bytes + x->written_bytes) / result_time_s(x);
 }
 
+/* That of the fastest sample. */
+static double rate_least(const struct result *x, bool flops)
+{
+    return (flops ? x->flops : x->read_bytes + x->written_bytes) / x->summary.least_s;
+}
+
 /* Whether there is time for another code of a ceiling; a job may need the first number of one. */
 static bool is_time_for(const struct run *r, const struct run_ceiling *c)
 {
     return run_left_s(r->set.ceilings_until_s) > 0 || (r->begun && isnan(c->per_s));
+}
+
+/* A code is beaten when not even its fastest call of a short look comes within a tenth of the best one's median: what
+ * disturbs calls makes them slower, and so it is not what was best in a quiet moment that is left out. */
+static const double LOOK_S = 0.03, BEATEN = 1.1;
+
+static bool is_beaten(const struct run_ceiling *c, const struct result *x, bool flops)
+{
+    const bool timed = x->outcome == RESULT_MEASURED || x->outcome == RESULT_NOISY;
+    return timed && rate_least(x, flops) * BEATEN < c->per_s;
+}
+
+/* Another code of a ceiling that has a number: a short look; *done: it is beaten, or no code at all. */
+static enum err_code look(struct run *r, struct wire_job job, const struct run_ceiling *c, bool flops, struct result *x,
+                          bool *done, struct err *e)
+{
+    job.deadline_s = fmin(LOOK_S, job.deadline_s);
+    TRY(run_measure(r, &job, x, e));
+    *done = r->stopped || is_beaten(c, x, flops) || (x->outcome != RESULT_MEASURED && x->outcome != RESULT_NOISY);
+    return ERR_OK;
+}
+
+/* A ceiling's sampling; where the median was too uncertain, once more for twice as long. */
+static enum err_code measure_surely(struct run *r, struct wire_job job, struct result *x, struct err *e)
+{
+    TRY(run_measure(r, &job, x, e));
+    if (r->stopped || x->outcome != RESULT_NOISY || x->stop != SAMPLE_DEADLINE) return ERR_OK;
+    job.deadline_s *= 2;
+    return run_measure(r, &job, x, e);
 }
 
 /* A code of a ceiling is left out. */
@@ -87,7 +122,9 @@ static enum err_code try_variant(struct run *r, const struct wire_kernel *k, con
     struct result x;
     if (!is_time_for(r, c)) return leave_untried(r, c);
     job.deadline_s = ceiling_s(r);
-    TRY(run_measure(r, &job, &x, e));
+    bool beaten = false;
+    if (!starts && !isnan(c->per_s)) TRY(look(r, job, c, flops, &x, &beaten, e));
+    if (!beaten && !r->stopped) TRY(measure_surely(r, job, &x, e));
     if (r->late && !r->begun) { /* the jobs have time of their own */
         r->late = r->stopped = false;
         return leave_untried(r, c);
@@ -98,7 +135,7 @@ static enum err_code try_variant(struct run *r, const struct wire_kernel *k, con
     TRY(note_failure(r, &x, e));
     const double rate = starts ? (double)shape->arg[0].value / result_time_s(&x) : rate_of(&x, flops);
     if (isnan(rate) && isnan(c->per_s)) c->why = x.reason;
-    c->noisy_n += x.outcome == RESULT_NOISY;
+    c->noisy_n += x.outcome == RESULT_NOISY && !beaten;
     if (!(rate > c->per_s) && !(isnan(c->per_s) && !isnan(rate))) return ERR_OK;
     *c = (struct run_ceiling){.kernel = k->name,
                               .variant = v->name,
@@ -219,6 +256,34 @@ static void at_least_read(const struct run *r, const struct run_ceiling *read, s
     if (moved->per_s < read->per_s || (!writes && !isnan(read->per_s))) *moved = *read;
 }
 
+/* What reads and writes, where it is measured. */
+static enum err_code measure_moves(struct run *r, struct err *e)
+{
+    struct run_ceilings *c = &r->ceilings;
+    for (size_t i = 0; i < r->device.kernels_n && !r->stopped; i++)
+        if (strcmp(r->device.kernels[i].ceiling, "bandwidth") == 0)
+            TRY(measure_memory(r, &r->device.kernels[i], SIZE_MAX, &c->moved, e));
+    at_least_read(r, &c->read, &c->moved);
+    return ERR_OK;
+}
+
+/* Where time is short, moving is measured behind the first cold result that it may bind. */
+static bool is_short(const struct run *r) { return r->set.ceilings_until_s > 0; }
+
+enum err_code run_around_move(struct run *r, struct result *x, struct err *e)
+{
+    static const double SAME = 1.01; /* well below what a prediction is left out for */
+    struct run_ceilings *c = &r->ceilings;
+    const double all = x->read_bytes + x->written_bytes, read = result_ceilings_of(x).read_bytes_per_s;
+    if (!is_short(r) || isnan(c->read.per_s) || !isnan(c->moved.per_s) || c->moved.tries > 0) return ERR_OK;
+    if (!(all / read > SAME * result_bound_s(x, x->flops, x->read_bytes, 0))) return ERR_OK;
+    c->moved.tries++;
+    TRY(measure_moves(r, e));
+    x->before.moved_bytes_per_s = c->moved.per_s * (x->before.read_bytes_per_s / c->read.per_s);
+    x->after.moved_bytes_per_s = c->moved.per_s * (x->after.read_bytes_per_s / c->read.per_s);
+    return ERR_OK;
+}
+
 enum err_code run_measure_ceilings(struct run *r, struct err *e)
 {
     struct run_ceilings *c = &r->ceilings;
@@ -231,8 +296,9 @@ enum err_code run_measure_ceilings(struct run *r, struct err *e)
         if (r->set.launches && strcmp(k->ceiling, "launch") == 0) TRY(measure_launches(r, k, e));
         const bool reads = strcmp(k->ceiling, "read") == 0;
         if (!reads && strcmp(k->ceiling, "bandwidth") != 0) continue;
-        if (!r->set.hot) TRY(measure_memory(r, k, SIZE_MAX, reads ? &c->read : &c->moved, e));
-        for (size_t l = 0; reads && l < RUN_LEVELS && !r->stopped; l++)
+        if (!r->set.hot && (reads || !is_short(r) || r->set.launches))
+            TRY(measure_memory(r, k, SIZE_MAX, reads ? &c->read : &c->moved, e));
+        for (size_t l = 0; reads && !(r->set.cold && is_short(r)) && l < RUN_LEVELS && !r->stopped; l++)
             TRY(measure_stream(r, k, r->device.cache_bytes[l] / 2, false, SIZE_MAX, &c->cache[l], e));
     }
     at_least_read(r, &c->read, &c->moved);
@@ -302,7 +368,7 @@ static enum err_code again(struct run *r, const struct run_ceiling *c, bool cold
     struct wire_job job = run_job_of(r, c->kernel, c->variant, c->dtype, &c->shape, cold);
     job.deadline_s = ceiling_s(r);
     job.keep = true;
-    TRY(run_measure(r, &job, &x, e));
+    TRY(measure_surely(r, job, &x, e));
     if (!r->stopped) *out = rate_of(&x, *c->unit != '\0');
     return ERR_OK;
 }

@@ -63,6 +63,22 @@ struct sample_summary sample_summarise(const double *time_s, size_t n, double *r
     return s;
 }
 
+/* Standard error of the median, relative, from medians of blocks of samples that follow one another: what disturbs a
+ * machine lasts longer than a sample, and samples that are alike say less than as many independent ones. */
+static double block_error(const double *time_s, size_t n, double median_s, double *room)
+{
+    enum { BLOCKS = 10 };
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < BLOCKS; i++) {
+        const size_t from = n * i / BLOCKS, end = n * (i + 1) / BLOCKS;
+        const double off = median_of(time_s + from, end - from, room) / median_s - 1;
+        sum += off;
+        squares += off * off;
+    }
+    const double variance = (squares - sum * sum / BLOCKS) / (BLOCKS - 1);
+    return sqrt(fmax(variance, 0) / BLOCKS);
+}
+
 enum sample_stop sample_decide(const struct sample_rule *rule, const double *time_s, size_t n, double elapsed_s,
                                double *room)
 {
@@ -71,7 +87,8 @@ enum sample_stop sample_decide(const struct sample_rule *rule, const double *tim
         if (s.spread_frac < rule->noise_frac) return SAMPLE_QUIET;
         if (n >= 4 * rule->least && s.error_frac < rule->noise_frac) {
             const struct sample_summary first = sample_summarise(time_s, n / 2, room);
-            if (fabs(first.spread_frac - s.spread_frac) < 0.1 * s.spread_frac) return SAMPLE_PLATEAU;
+            const bool settled = fabs(first.spread_frac - s.spread_frac) < 0.1 * s.spread_frac;
+            if (settled && block_error(time_s, n, s.median_s, room) < rule->noise_frac) return SAMPLE_PLATEAU;
         }
     }
     if (elapsed_s >= rule->deadline_s) return SAMPLE_DEADLINE;

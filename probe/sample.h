@@ -24,7 +24,7 @@ struct sample_rule {
 enum sample_stop {
     SAMPLE_GOING,
     SAMPLE_QUIET,    /* spread < noise_frac */
-    SAMPLE_PLATEAU,  /* the spread is the machine's: it no longer changes, and error < noise_frac */
+    SAMPLE_PLATEAU,  /* the spread is the machine's: it no longer changes, and both errors < noise_frac */
     SAMPLE_DEADLINE, /* time is up */
     SAMPLE_FULL,     /* SAMPLE_MAX samples */
     SAMPLE_STOPS_N
@@ -44,8 +44,10 @@ struct sample_summary {
  * Hyndman and Fan, 1996). room[n] is overwritten. Cost: O(n log n). */
 struct sample_summary sample_summarise(const double *time_s, size_t n, double *room);
 
-/* sample_decide -- whether n timings are enough after elapsed_s. A plateau needs 4 * least samples, and spreads of the
- * first half and of all that agree within a tenth. room[n]. Cost: O(n log n). */
+/* sample_decide -- whether n timings are enough after elapsed_s. A plateau needs 4 * least samples, spreads of the
+ * first half and of all that agree within a tenth, and besides a standard error under noise_frac of the medians of ten
+ * blocks of samples that follow one another, which do not count a slow moment as many independent samples (batch means:
+ * Conway, Management Science 10 (1963)). room[n]. Cost: O(n log n). */
 enum sample_stop sample_decide(const struct sample_rule *rule, const double *time_s, size_t n, double elapsed_s,
                                double *room);
 

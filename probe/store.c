@@ -200,7 +200,12 @@ static enum err_code make_folders(struct arena *a, const char *path, struct err 
     return ERR_OK;
 }
 
-static void release(void *what) { (void)sqlite3_close_v2(((struct store *)what)->db); }
+static void release(void *what)
+{
+    const struct store *s = what;
+    arena_close(s->of_origin);
+    (void)sqlite3_close_v2(s->db);
+}
 
 /* Another program has the file locked: wait a moment, or no longer. A program that never lets go costs the patience
  * once, however many results there are. */

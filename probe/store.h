@@ -33,8 +33,16 @@ enum err_code store_open(struct arena *a, const char *path, const struct store_a
  * in the file. */
 enum err_code store_add(struct store *s, struct result *r, struct err *e);
 
-/* store_add_all -- n results in one transaction (imported rows). */
-enum err_code store_add_all(struct store *s, struct result *r, size_t n, struct err *e);
+/* Results that come one by one and are in the file together, or not at all (imported rows). Nothing of them is kept in
+ * memory: SQLite writes ahead what its cache has no room for. Other writers wait meanwhile. */
+struct store_batch;
+
+/* store_batch_open -- begin; what store_batch_commit has not ended when the arena closes is taken back.
+ * store_batch_add -- one result, whose id is set, and whose texts are the caller's. store_batch_commit -- all are
+ * there. Errors: as store_open; after one the batch is taken back, and so is the result. */
+enum err_code store_batch_open(struct arena *a, struct store *s, struct store_batch **out, struct err *e);
+enum err_code store_batch_add(struct store_batch *b, struct result *r, struct err *e);
+enum err_code store_batch_commit(struct store_batch *b, struct err *e);
 
 /* What to read; NULL and 0: all. */
 struct store_filter {
@@ -45,6 +53,27 @@ struct store_filter {
     bool ceilings; /* only what measures one */
     bool samples;  /* with times_s and discards_s, else only their numbers */
 };
+
+/* store_each -- open a reading of results in the order they were made, without those that make no sense, which
+ * store_senseless says afterwards. store_next -- the next, whose texts and samples are in a; *more false: there is
+ * none. All of a reading is of one moment. store_end -- ends it before its arena does. Errors: as store_open. Cost:
+ * O(1) memory. */
+struct store_reading;
+enum err_code store_each(struct arena *a, struct store *s, const struct store_filter *f, struct store_reading **out,
+                         struct err *e);
+enum err_code store_next(struct store_reading *c, struct arena *a, struct result *r, bool *more, struct err *e);
+void store_share(struct store_reading *c);
+void store_end(struct store_reading *c);
+
+/* store_hold -- what is read until store_let_go, or the end, is of one moment, whoever writes meanwhile. Errors: as
+ * store_open. */
+enum err_code store_hold(struct store *s, struct err *e);
+void store_let_go(struct store *s);
+
+/* store_kernels -- the kernels of all results, each once in order of name, and how many results there are. Errors: as
+ * store_open. */
+enum err_code store_kernels(struct arena *a, struct store *s, const char ***out, size_t *n, size_t *results_n,
+                            struct err *e);
 
 /* store_read -- results in the order they were made, without those that make no sense, which store_senseless says
  * afterwards. Errors: as store_open. */

@@ -25,6 +25,16 @@ static void bind_real(struct binder *b, double v) /* NAN and the infinities beco
     b->failed = done != SQLITE_OK || b->failed;
 }
 
+struct store_batch {
+    struct store *store;
+    struct binder row, sample;
+    bool open;
+    /* run of the store before it */
+    int64_t origin;
+    struct result_origin is;
+    struct arena *of_origin;
+};
+
 static enum err_code step(struct store *s, struct binder *b, struct err *e)
 {
     if (!b->failed && sqlite3_step(b->q) == SQLITE_DONE) return ERR_OK;
@@ -38,20 +48,43 @@ static bool is_same(const struct result_origin *x, const struct result_origin *y
            strcmp(x->tool, y->tool) == 0 && strcmp(x->command, y->command) == 0 && strcmp(x->started, y->started) == 0;
 }
 
-static enum err_code add_origin(struct store *s, const struct result_origin *o, struct err *e)
+/* Texts of a run, which outlive the result that they came with. */
+static enum err_code keep_origin(const struct result_origin *o, struct arena **a, struct result_origin *is,
+                                 struct err *e)
 {
-    struct binder b = {.at = 0};
-    TRY(store_prepare(s, "INSERT INTO origin (device, identity, tool, command, started) VALUES (?,?,?,?,?)", &b.q, e));
-    bind_text(&b, o->device);
-    bind_text(&b, o->identity);
-    bind_text(&b, o->tool);
-    bind_text(&b, o->command);
-    bind_text(&b, o->started);
-    const enum err_code code = step(s, &b, e);
-    (void)sqlite3_finalize(b.q);
+    const char *const from[] = {o->device, o->identity, o->tool, o->command, o->started};
+    const char **const to[] = {&is->device, &is->identity, &is->tool, &is->command, &is->started};
+    if (!(*a = arena_open())) return err_nomem(e);
+    for (size_t i = 0; i < sizeof to / sizeof to[0]; i++)
+        if (!(*to[i] = arena_strndup(*a, from[i], strlen(from[i])))) {
+            arena_close(*a);
+            *a = NULL;
+            return err_nomem(e);
+        }
+    return ERR_OK;
+}
+
+static enum err_code add_origin(struct store_batch *b, const struct result_origin *o, struct err *e)
+{
+    struct binder row = {.at = 0};
+    struct store *s = b->store;
+    struct result_origin is;
+    struct arena *of_it;
+    TRY(store_prepare(s, "INSERT INTO origin (device, identity, tool, command, started) VALUES (?,?,?,?,?)", &row.q,
+                      e));
+    bind_text(&row, o->device);
+    bind_text(&row, o->identity);
+    bind_text(&row, o->tool);
+    bind_text(&row, o->command);
+    bind_text(&row, o->started);
+    enum err_code code = step(s, &row, e);
+    (void)sqlite3_finalize(row.q);
+    if (code == ERR_OK) code = keep_origin(o, &of_it, &is, e);
     if (code != ERR_OK) return code;
+    if (s->of_origin != b->of_origin) arena_close(s->of_origin);
     s->origin = sqlite3_last_insert_rowid(s->db);
-    s->is = *o;
+    s->is = is;
+    s->of_origin = of_it;
     return ERR_OK;
 }
 
@@ -133,43 +166,81 @@ static enum err_code add_one(struct store *s, struct binder *row, struct binder 
     return add_samples(s, sample, r, e);
 }
 
-static enum err_code add_within(struct store *s, struct result *r, size_t n, struct err *e)
+static void take_back(struct store_batch *b)
 {
-    struct binder row = {.q = NULL}, sample = {.q = NULL};
-    TRY(store_run(s, "BEGIN IMMEDIATE", e));
-    enum err_code code = store_prepare(s,
-                                       "INSERT INTO result (" STORE_RESULT_COLUMNS ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,"
-                                       "?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-                                       &row.q, e);
-    if (code == ERR_OK)
-        code = store_prepare(s, "INSERT INTO sample (result, discarded, i, time_s) VALUES (?,?,?,?)", &sample.q, e);
-    for (size_t i = 0; i < n && code == ERR_OK; i++) {
-        if (!s->origin || !is_same(&r[i].origin, &s->is)) code = add_origin(s, &r[i].origin, e);
-        if (code == ERR_OK) code = add_one(s, &row, &sample, &r[i], e);
-    }
-    (void)sqlite3_finalize(row.q);
-    (void)sqlite3_finalize(sample.q);
-    TRY(code);
-    return store_run(s, "COMMIT", e);
+    struct store *s = b->store;
+    if (!b->open) return;
+    b->open = false;
+    (void)sqlite3_finalize(b->row.q);
+    (void)sqlite3_finalize(b->sample.q);
+    (void)store_roll_back(s, ERR_IO);
+    if (s->of_origin != b->of_origin) arena_close(s->of_origin);
+    s->origin = b->origin; /* it went with the transaction */
+    s->is = b->is;
+    s->of_origin = b->of_origin;
 }
 
-enum err_code store_add_all(struct store *s, struct result *r, size_t n, struct err *e)
+static void release(void *what) { take_back(what); }
+
+enum err_code store_batch_open(struct arena *a, struct store *s, struct store_batch **out, struct err *e)
 {
-    const int64_t origin = s->origin;
-    const struct result_origin is = s->is;
-    if (!n) return ERR_OK;
-    const enum err_code code = store_roll_back(s, add_within(s, r, n, e));
-    if (code == ERR_OK) {
-        s->waited_s = 0;
-        return ERR_OK;
-    }
-    s->origin = origin; /* it went with the transaction */
-    s->is = is;
-    for (size_t i = 0; i < n; i++) r[i].id = 0;
+    struct store_batch *b = arena_alloc(a, sizeof *b);
+    if (!b) return err_nomem(e);
+    *b = (struct store_batch){.store = s, .open = true, .origin = s->origin, .is = s->is, .of_origin = s->of_origin};
+    TRY(arena_defer(a, release, b, e));
+    enum err_code code = store_run(s, "BEGIN IMMEDIATE", e);
+    if (code == ERR_OK)
+        code = store_prepare(s,
+                             "INSERT INTO result (" STORE_RESULT_COLUMNS ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,"
+                             "?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+                             &b->row.q, e);
+    if (code == ERR_OK)
+        code = store_prepare(s, "INSERT INTO sample (result, discarded, i, time_s) VALUES (?,?,?,?)", &b->sample.q, e);
+    if (code != ERR_OK) take_back(b);
+    *out = b;
     return code;
 }
 
-enum err_code store_add(struct store *s, struct result *r, struct err *e) { return store_add_all(s, r, 1, e); }
+enum err_code store_batch_add(struct store_batch *b, struct result *r, struct err *e)
+{
+    struct store *s = b->store;
+    enum err_code code = ERR_OK;
+    if (!s->origin || !is_same(&r->origin, &s->is)) code = add_origin(b, &r->origin, e);
+    if (code == ERR_OK) code = add_one(s, &b->row, &b->sample, r, e);
+    if (code == ERR_OK) return ERR_OK;
+    take_back(b);
+    r->id = 0;
+    return code;
+}
+
+enum err_code store_batch_commit(struct store_batch *b, struct err *e)
+{
+    struct store *s = b->store;
+    const enum err_code code = store_run(s, "COMMIT", e);
+    if (code != ERR_OK) {
+        take_back(b);
+        return code;
+    }
+    b->open = false;
+    (void)sqlite3_finalize(b->row.q);
+    (void)sqlite3_finalize(b->sample.q);
+    if (s->of_origin != b->of_origin) arena_close(b->of_origin);
+    s->waited_s = 0;
+    return ERR_OK;
+}
+
+enum err_code store_add(struct store *s, struct result *r, struct err *e)
+{
+    struct store_batch *b;
+    struct arena *a = arena_open();
+    if (!a) return err_nomem(e);
+    enum err_code code = store_batch_open(a, s, &b, e);
+    if (code == ERR_OK) code = store_batch_add(b, r, e);
+    if (code == ERR_OK) code = store_batch_commit(b, e);
+    if (code != ERR_OK) r->id = 0;
+    arena_close(a);
+    return code;
+}
 
 enum err_code store_add_fitted(struct store *s, const char *device, const struct store_fitted *f, struct err *e)
 {

@@ -23,26 +23,35 @@ static double real_at(sqlite3_stmt *q, int i)
 
 enum { ORIGIN_AT = 44 }; /* behind id and the columns of a result */
 
+/* Results of one run share its texts where they stay. */
+struct last_origin {
+    int64_t id;
+    struct result_origin is;
+};
+
+static enum err_code read_origin(struct arena *a, sqlite3_stmt *q, struct last_origin *last, struct result *r,
+                                 struct err *e)
+{
+    const int64_t id = sqlite3_column_int64(q, 1);
+    const char **const to[] = {&r->origin.device, &r->origin.identity, &r->origin.tool, &r->origin.command,
+                               &r->origin.started};
+    if (last && last->id == id) {
+        r->origin = last->is;
+        return ERR_OK;
+    }
+    for (int i = 0; i < (int)(sizeof to / sizeof to[0]); i++)
+        if (!(*to[i] = text_at(a, q, ORIGIN_AT + i))) return err_nomem(e);
+    if (last) *last = (struct last_origin){id, r->origin};
+    return ERR_OK;
+}
+
 static enum err_code read_texts(struct arena *a, sqlite3_stmt *q, struct result *r, struct err *e)
 {
     const struct {
         const char **to;
         int at;
-    } texts[] = {{&r->made, 2},
-                 {&r->kernel, 3},
-                 {&r->variant, 4},
-                 {&r->dtype, 5},
-                 {&r->unit, 6},
-                 {&r->row_kind, 7},
-                 {&r->reason, 11},
-                 {&r->cells, 36},
-                 {&r->ceiling, 37},
-                 {&r->dram_reason, 40},
-                 {&r->origin.device, ORIGIN_AT},
-                 {&r->origin.identity, ORIGIN_AT + 1},
-                 {&r->origin.tool, ORIGIN_AT + 2},
-                 {&r->origin.command, ORIGIN_AT + 3},
-                 {&r->origin.started, ORIGIN_AT + 4}};
+    } texts[] = {{&r->made, 2},     {&r->kernel, 3},  {&r->variant, 4}, {&r->dtype, 5},    {&r->unit, 6},
+                 {&r->row_kind, 7}, {&r->reason, 11}, {&r->cells, 36},  {&r->ceiling, 37}, {&r->dram_reason, 40}};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         if (!(*texts[i].to = text_at(a, q, texts[i].at))) return err_nomem(e);
     return ERR_OK;
@@ -110,10 +119,12 @@ static enum err_code check_texts(struct arena *a, const char *name, const char *
     return ERR_OK;
 }
 
-static enum err_code read_row(struct arena *a, sqlite3_stmt *q, struct result *r, struct err *e)
+static enum err_code read_row(struct arena *a, sqlite3_stmt *q, struct last_origin *last, struct result *r,
+                              struct err *e)
 {
     *r = (struct result){.id = 0};
     TRY(read_texts(a, q, r, e));
+    TRY(read_origin(a, q, last, r, e));
     read_numbers(q, r);
     const char *shape = text_at(a, q, 9), *outcome = text_at(a, q, 10), *stop = text_at(a, q, 12);
     if (!shape || !outcome || !stop) return err_nomem(e);
@@ -165,16 +176,14 @@ static void pass_over(struct store *s, int64_t id, const struct err *why)
     s->senseless_n++;
 }
 
-static enum err_code read_samples(struct arena *a, struct store *s, struct result *r, struct err *e)
+static enum err_code read_samples(struct arena *a, struct store *s, sqlite3_stmt *q, struct result *r, struct err *e)
 {
-    sqlite3_stmt *q;
     size_t n = 0, discards = 0;
     bool sound = true;
     r->times_s = arena_array(a, r->times_n + 1, sizeof *r->times_s);
     r->discards_s = arena_array(a, r->discards_n + 1, sizeof *r->discards_s);
     double *room = arena_array(a, r->times_n + 1, sizeof *room);
     if (!r->times_s || !r->discards_s || !room) return err_nomem(e);
-    TRY(store_prepare(s, "SELECT discarded, time_s FROM sample WHERE result = ? ORDER BY discarded, i", &q, e));
     int got = sqlite3_bind_int64(q, 1, r->id);
     while (got == SQLITE_OK || got == SQLITE_ROW) {
         got = sqlite3_step(q);
@@ -186,7 +195,7 @@ static enum err_code read_samples(struct arena *a, struct store *s, struct resul
         if (!discarded && n < r->times_n) r->times_s[n++] = t;
     }
     const enum err_code code = got == SQLITE_DONE ? ERR_OK : store_fail(s, e);
-    (void)sqlite3_finalize(q);
+    (void)sqlite3_reset(q);
     TRY(code);
     if (n != r->times_n || discards != r->discards_n) return err_set(e, ERR_INPUT, "samples are missing");
     if (!sound) return err_set(e, ERR_INPUT, "a sample is no time");
@@ -206,65 +215,121 @@ static enum err_code bind_filter(struct store *s, sqlite3_stmt *q, const struct 
     return bad ? store_fail(s, e) : ERR_OK;
 }
 
-static enum err_code read_rows(struct arena *a, struct store *s, sqlite3_stmt *q, struct result **out, size_t *n,
-                               struct err *e)
+struct store_reading {
+    struct store *store;
+    sqlite3_stmt *q, *samples; /* samples NULL: not wanted */
+    bool shared;
+    struct last_origin last; /* of results that stay */
+};
+
+void store_end(struct store_reading *c)
 {
-    struct result *v = NULL;
-    size_t have = 0, room = 0;
-    int got;
-    while ((got = sqlite3_step(q)) == SQLITE_ROW) {
-        if (have == room) {
-            room = room ? 2 * room : 64;
-            struct result *grown = arena_array(a, room, sizeof *grown);
-            if (!grown) return err_nomem(e);
-            if (have) memcpy(grown, v, have * sizeof *v);
-            v = grown;
-        }
+    (void)sqlite3_finalize(c->q);
+    (void)sqlite3_finalize(c->samples);
+    c->q = c->samples = NULL;
+}
+
+static void release(void *what) { store_end(what); }
+
+#define RESULTS                                                                                                        \
+    "SELECT r.id, " STORE_RESULT_COLUMNS ", o.device, o.identity, o.tool, o.command, o.started FROM result r JOIN"     \
+    " origin o ON o.id = r.origin WHERE (?1 IS NULL OR instr(',' || ?1 || ',', ',' || kernel || ',') > 0)"             \
+    " AND (?2 IS NULL OR row_kind = ?2) AND (?3 IS NULL OR device = ?3) AND (?4 IS NULL OR outcome = ?4)"              \
+    " AND (?5 IS NULL OR r.id = ?5) AND (?7 = 0 OR ceiling <> '')"
+
+enum err_code store_each(struct arena *a, struct store *s, const struct store_filter *f, struct store_reading **out,
+                         struct err *e)
+{
+    struct store_reading *c = arena_alloc(a, sizeof *c);
+    if (!c) return err_nomem(e);
+    *c = (struct store_reading){.store = s};
+    TRY(arena_defer(a, release, c, e));
+    /* the newest are sorted; all come in the order of the table */
+    TRY(store_prepare(s,
+                      f->last ? "SELECT * FROM (" RESULTS " ORDER BY r.id DESC LIMIT ?6) ORDER BY 1"
+                              : RESULTS " ORDER BY r.id LIMIT ?6",
+                      &c->q, e));
+    if (f->samples)
+        TRY(store_prepare(s, "SELECT discarded, time_s FROM sample WHERE result = ? ORDER BY discarded, i", &c->samples,
+                          e));
+    *out = c;
+    return bind_filter(s, c->q, f, e);
+}
+
+enum err_code store_next(struct store_reading *c, struct arena *a, struct result *r, bool *more, struct err *e)
+{
+    for (;;) {
+        const int got = sqlite3_step(c->q);
         struct err why = {.code = ERR_OK};
-        const enum err_code code = read_row(a, q, &v[have], &why);
-        if (code == ERR_NOMEM) return err_nomem(e);
-        if (code == ERR_OK)
-            have++;
-        else
-            pass_over(s, v[have].id, &why);
+        *more = got == SQLITE_ROW;
+        if (got == SQLITE_DONE) return ERR_OK;
+        if (got != SQLITE_ROW) return store_fail(c->store, e);
+        enum err_code code = read_row(a, c->q, c->shared ? &c->last : NULL, r, &why);
+        if (code == ERR_OK && c->samples) code = read_samples(a, c->store, c->samples, r, &why);
+        if (code == ERR_OK) return ERR_OK;
+        if (code != ERR_INPUT) return err_set(e, code, "%s", why.text);
+        pass_over(c->store, r->id, &why);
     }
-    if (got != SQLITE_DONE) return store_fail(s, e);
-    *out = v;
-    *n = have;
-    return ERR_OK;
+}
+
+void store_share(struct store_reading *c) { c->shared = true; }
+
+enum err_code store_hold(struct store *s, struct err *e) { return store_run(s, "BEGIN", e); }
+
+void store_let_go(struct store *s) { (void)store_roll_back(s, ERR_IO); }
+
+enum err_code store_kernels(struct arena *a, struct store *s, const char ***out, size_t *n, size_t *results_n,
+                            struct err *e)
+{
+    sqlite3_stmt *q;
+    size_t room = 0;
+    int got;
+    *n = *results_n = 0;
+    *out = NULL;
+    TRY(store_prepare(s, "SELECT kernel, count(*) FROM result GROUP BY kernel ORDER BY kernel", &q, e));
+    enum err_code code = ERR_OK;
+    while (code == ERR_OK && (got = sqlite3_step(q)) == SQLITE_ROW) {
+        if (*n == room) {
+            room = room ? 2 * room : 64;
+            const char **grown = arena_array(a, room, sizeof *grown);
+            if (grown && *n) memcpy(grown, *out, *n * sizeof *grown);
+            *out = grown;
+        }
+        const char *name = *out ? text_at(a, q, 0) : NULL;
+        if (name) (*out)[(*n)++] = name;
+        *results_n += (size_t)sqlite3_column_int64(q, 1);
+        code = name ? ERR_OK : err_nomem(e);
+    }
+    if (code == ERR_OK && got != SQLITE_DONE) code = store_fail(s, e);
+    (void)sqlite3_finalize(q);
+    return code;
 }
 
 enum err_code store_read(struct arena *a, struct store *s, const struct store_filter *f, struct result **out, size_t *n,
                          struct err *e)
 {
-    sqlite3_stmt *q;
+    struct store_reading *c;
     struct result *v = NULL;
-    size_t have = 0, kept = 0;
-    TRY(store_prepare(s,
-                      "SELECT * FROM (SELECT r.id, " STORE_RESULT_COLUMNS ", o.device, o.identity, o.tool, o.command,"
-                      " o.started FROM result r JOIN origin o ON o.id = r.origin WHERE (?1 IS NULL OR instr(',' || ?1 "
-                      "|| ',', ',' || kernel || ',') > 0)"
-                      " AND (?2 IS NULL OR row_kind = ?2) AND (?3 IS NULL OR device = ?3)"
-                      " AND (?4 IS NULL OR outcome = ?4) AND (?5 IS NULL OR r.id = ?5)"
-                      " AND (?7 = 0 OR ceiling <> '')"
-                      " ORDER BY r.id DESC LIMIT ?6) ORDER BY 1",
-                      &q, e));
-    enum err_code code = bind_filter(s, q, f, e);
-    if (code == ERR_OK) code = read_rows(a, s, q, &v, &have, e);
-    (void)sqlite3_finalize(q);
-    TRY(code);
-    for (size_t i = 0; i < have; i++) {
-        struct err why = {.code = ERR_OK};
-        code = f->samples ? read_samples(a, s, &v[i], &why) : ERR_OK;
-        if (code == ERR_INPUT)
-            pass_over(s, v[i].id, &why);
-        else if (code != ERR_OK)
-            return err_set(e, code, "%s", why.text);
-        else
-            v[kept++] = v[i];
+    size_t room = 0;
+    bool more = true;
+    *n = 0;
+    TRY(store_each(a, s, f, &c, e));
+    store_share(c);
+    for (;;) {
+        if (*n == room) {
+            room = room ? 2 * room : 64;
+            struct result *grown = arena_array(a, room, sizeof *grown);
+            if (!grown) return err_nomem(e);
+            if (*n) memcpy(grown, v, *n * sizeof *v);
+            v = grown;
+        }
+        const enum err_code code = store_next(c, a, &v[*n], &more, e);
+        if (code != ERR_OK || !more) store_end(c);
+        TRY(code);
+        if (!more) break;
+        (*n)++;
     }
     *out = v;
-    *n = kept;
     return ERR_OK;
 }
 

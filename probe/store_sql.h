@@ -12,7 +12,8 @@ struct store {
     sqlite3 *db;
     const char *path;        /* clean, for messages */
     int64_t origin;          /* row of the run that is being written; 0: none yet */
-    struct result_origin is; /* that run; its texts are the writer's */
+    struct result_origin is; /* that run */
+    struct arena *of_origin; /* its texts; NULL: none */
     struct store_access how;
     double waited_s; /* for others, since it was last written */
     bool told;       /* that it is waited for */

@@ -16,6 +16,7 @@
 
 #include "calc/learn/bank.h"
 #include "calc/sym/normal.h"
+#include "tests/draws.h"
 
 enum { SEEDS = 300, FRESH = 20 };
 
@@ -196,7 +197,7 @@ static inline void check_shape(const struct checked *k)
 static inline void follow_from_the_text(const struct check *checks, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        for (uint64_t seed = 0; seed < SEEDS; seed++) {
+        for (uint64_t seed = 0; seed < draws(SEEDS); seed++) {
             struct arena *a = arena_open();
             struct sym_ctx *c = sym_open(a);
             struct exercise_question q;

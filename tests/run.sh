@@ -14,6 +14,12 @@ TIMEOUT_S=${TIMEOUT_S:-600}
 JOBS=${JOBS:-$(nproc 2>/dev/null || echo 1)}
 export RIDGE CMOCKA_MESSAGE_OUTPUT=tap
 unset CMOCKA_XML_FILE CMOCKA_TEST_ABORT
+# Those that take over two seconds, by the time of a processor, the longest first; that of probe.case is told by a clock.
+LONGEST='probe.case plan_draft.case plan_serve.case plan_verify.case test_steady test_exercise test_kernels_attention test_planner
+    test_simt plan_trace.case test_session test_normal test_plot report.case test_report test_steps simulate.case test_misses
+    readme.sh test_derive test_simulate_queues test_steady_groups test_kernels_token test_bank test_simulate_moves test_cost
+    test_kernels exercise.case test_planner_bounds test_quantity test_speculate_loop test_session_threads test_simt_moe
+    test_steady_flights plan.case test_simt_sample test_sizes'
 passed=0 failed=0 skipped=0
 here=$(dirname "$0")
 trap 'exit 130' HUP INT TERM
@@ -74,7 +80,11 @@ done >"$folder/list"
 for item in "$here"/cli/*.case "$here"/cli/*.sh; do
     [ -f "$item" ] && echo "$item"
 done >>"$folder/list"
-xargs -P "$JOBS" -n 1 sh "$here/run.sh" --one "$folder" <"$folder/list"
+# The longest first, so that none of them is left when the others have ended.
+awk -F/ -v longest="$LONGEST" '
+    BEGIN { n = split(longest, name, " "); for (i = 1; i <= n; i++) rank[name[i]] = i }
+    { print ($NF in rank ? rank[$NF] : n + 1) "\t" $0 }' "$folder/list" | sort -s -n -k 1,1 | cut -f 2- >"$folder/order"
+xargs -P "$JOBS" -n 1 sh "$here/run.sh" --one "$folder" <"$folder/order"
 while read -r item; do
     log=$folder/$(printf %s "$item" | tr / _)
     rc=1

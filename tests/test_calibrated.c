@@ -531,6 +531,45 @@ static void test_launching_one_by_one_is_never_faster(void **state)
     arena_close(a);
 }
 
+/* Qwen3-30B-A3B, 48 layers of two norms, two products (two kernels each where scales are of blocks), heads' norm,
+ * attention (2), router, and experts; rotation and the cache's writing where attention has them not; embedding, norm,
+ * head, draw. Experts: choice, products (2), activation, sum; Triton sorts in 2, CUTLASS makes maps in 3, gathers and
+ * sets shapes up; scales of both products' inputs. Six for all, as was assumed, are too few. */
+static void test_launches_of_experts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *framework, *weights;
+        double beside, experts;
+    } CASES[] = {{"trtllm", "fp8-block128", 2 + 4 + 1 + 2 + 1, 5 + 3 + 1 + 2},
+                 {"trtllm", "bf16", 2 + 2 + 1 + 2 + 1, 5 + 3 + 1 + 1},
+                 {"vllm", "fp8-block128", 2 + 4 + 1 + 2 + 1 + 1, 5 + 2 + 2},
+                 {"vllm", "bf16", 2 + 2 + 1 + 2 + 1 + 1, 5 + 2},
+                 {"sglang", "bf16", 2 + 2 + 1 + 2 + 1 + 2, 5 + 2}};
+    struct steps_table table;
+    struct arena *a = arena_open();
+    assert_int_equal(steps_load(a, &table, NULL), ERR_OK);
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct case_of k;
+        open_case(a,
+                  &(struct asked){.model = "qwen3-30b-a3b",
+                                  .gpu = "h100-sxm",
+                                  .framework = CASES[i].framework,
+                                  .weights = CASES[i].weights,
+                                  .eager = true},
+                  &k);
+        const struct steps *steps = steps_find(&table, CASES[i].framework, STEP_DECODE);
+        const double launch_s = steps_launch_s(&table, CASES[i].framework);
+        const double want = steps->host_s + (48 * (CASES[i].beside + CASES[i].experts) + 4) * launch_s;
+        const double six = steps->host_s + (48 * (CASES[i].beside + 6) + 4) * launch_s;
+        const double got = time_of(&k, STEP_DECODE, 1, 97).s / steps->band.p50;
+        if (!(fabs(got / want - 1) < 1e-12))
+            fail_msg("%s %s: %g s, %g", CASES[i].framework, CASES[i].weights, got, want);
+        assert_true(got > six * 1.03);
+    }
+    arena_close(a);
+}
+
 /* Sequences that all decode are a decode step, one whole prompt is a prefill, a pass that judges one token decodes. */
 static void test_mixed(void **state)
 {
@@ -608,6 +647,7 @@ int main(void)
         cmocka_unit_test(test_a_transfer_widens_the_band),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_launching_one_by_one_is_never_faster),
+        cmocka_unit_test(test_launches_of_experts),
         cmocka_unit_test(test_mixed),
         cmocka_unit_test(test_experts_in_mxfp4),
         cmocka_unit_test(test_experts_published),

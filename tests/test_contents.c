@@ -66,6 +66,20 @@ static void check_row(const char *row, const char *name, int64_t kv, int64_t wid
     if (strncmp(row, want, strlen(want)) != 0) fail_msg("%s is not in the row \"%s\"", name, want);
 }
 
+/* Whether a family, or one model_type of it, is in the table, and where it belongs. */
+static bool check_name(const char *table, const char *end, const char *who, int64_t kv, int64_t width)
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, "`%s`", who);
+    const char *at = strstr(table, name);
+    const bool there = at && at < end;
+    if (there != (kv || width)) fail_msg("%s %s in the table of heads", name, there ? "is" : "is not");
+    if (!there) return false;
+    while (at[-1] != '\n') at--;
+    check_row(at, name, kv, width);
+    return true;
+}
+
 static void test_heads(void **state)
 {
     (void)state;
@@ -75,16 +89,10 @@ static void test_heads(void **state)
     assert_non_null(table);
     const char *end = strstr(table, "\n\n");
     for (size_t i = 0; (f = family_at(i)); i++) {
-        const int64_t kv = default_of(f, DIM_KV_HEADS), width = default_of(f, DIM_HEAD_DIM);
-        char name[64];
-        (void)snprintf(name, sizeof name, "`%s`", f->name);
-        const char *at = strstr(table, name);
-        const bool there = at && at < end;
-        if (there != (kv || width)) fail_msg("%s %s in the table of heads", name, there ? "is" : "is not");
-        if (!there) continue;
-        named++;
-        while (at[-1] != '\n') at--;
-        check_row(at, name, kv, width);
+        named += check_name(table, end, f->name, default_of(f, DIM_KV_HEADS), default_of(f, DIM_HEAD_DIM));
+        for (size_t t = 0; t < sizeof f->typed / sizeof f->typed[0] && f->typed[t].type; t++)
+            if (f->typed[t].dim == DIM_KV_HEADS)
+                named += check_name(table, end, f->typed[t].type, f->typed[t].value, default_of(f, DIM_HEAD_DIM));
     }
     for (const char *at = table; at < end; at++) ticks += *at == '`';
     size_t rows = 0; /* whose first or second number is in backticks too */

@@ -33,7 +33,7 @@ static void test_names(void **state)
          "hunyuan_v1_dense", 0},
         {"{\"model_type\":\"gemma4_unified\",\"text_config\":{\"model_type\":\"gemma4_unified_text\","
          "\"sliding_window\":16,\"layer_types\":[\"sliding_attention\",\"full_attention\"]," SIZES "}}",
-         "gemma4", 1},
+         "gemma4_unified", 1},
         {"{\"model_type\":\"telechat3\"," SIZES "}", "llama", 0},
         {"{\"model_type\":\"ministral\",\"sliding_window\":16,\"layer_types\":[\"sliding_attention\","
          "\"full_attention\"]," SIZES "}",

@@ -300,16 +300,108 @@ static void test_little_to_go_by(void **state)
     struct fit_class *classes;
     size_t n = 7;
     struct err e = {.code = ERR_OK};
-    rows.n = FIT_ROWS_MIN - 1;
+    rows.n = FIT_SHAPES_MIN - 1;
     assert_int_equal(fit_rows(p->arena, &p->hw, &rows, 3, NULL, NULL, &classes, &n, &e), ERR_OK);
     assert_int_equal(n, 0);
-    rows.n = FIT_ROWS_MIN;
+    rows.n = FIT_SHAPES_MIN;
     for (size_t i = 0; i < rows.n; i++) rows.v[i].family = "one";
     const struct fit_class c = only_class(p, &rows, 3);
     assert_true(isnan(c.held_out.mean));
-    for (size_t i = 0; i < rows.n; i++) rows.v[i] = rows.v[0]; /* all alike: no parameter is determined */
-    const struct fit_class flat = only_class(p, &rows, 3);
+    const struct row *alike[FIT_SHAPES_MIN];
+    struct fit_class flat;
+    for (size_t i = 0; i < rows.n; i++) {
+        rows.v[i] = rows.v[0]; /* all alike: no parameter is determined */
+        alike[i] = &rows.v[i];
+    }
+    assert_int_equal(fit_class(p->arena, &p->hw, alike, rows.n, 3, NULL, &flat, &e), ERR_OK);
     assert_true(flat.mape_frac < 0.05);
+}
+
+static size_t shapes_of(struct place *p, const struct rows *rows)
+{
+    struct err e = {.code = ERR_OK};
+    const struct row **v = arena_array(p->arena, rows->n, sizeof *v);
+    size_t n;
+    for (size_t i = 0; i < rows->n; i++) v[i] = &rows->v[i];
+    assert_int_equal(fit_count_shapes(p->arena, v, rows->n, &n, &e), ERR_OK);
+    return n;
+}
+
+/* Repeats of a shape are no further shapes, however noisy the machine was around each and whatever their times; a call
+ * in the caches is another than one in memory, and so is a size that a file does not say. */
+static void test_repeats_are_no_shapes(void **state)
+{
+    struct place *p = *state;
+    enum { SHAPES = FIT_SHAPES_MIN - 1, REPEATS = 10 };
+    struct kernel shapes[N], repeated[SHAPES * REPEATS];
+    struct fit_class *classes;
+    size_t n = 7;
+    struct err e = {.code = ERR_OK};
+    products(shapes);
+    for (size_t i = 0; i < SHAPES * REPEATS; i++) {
+        repeated[i] = shapes[i % SHAPES];
+        repeated[i].memory_slower = 1 + 0.01 * (double)i;
+    }
+    double truth[KERNEL_PARAMS_MAX];
+    for (size_t i = 0; i < kernel_params_n(&shapes[0]); i++) truth[i] = kernel_param(&shapes[0], i)->start[0];
+    struct rows rows = synthetic(p, repeated, SHAPES * REPEATS, "gemm/bf16", truth, 0.1);
+    assert_int_equal(shapes_of(p, &rows), SHAPES);
+    assert_int_equal(fit_rows(p->arena, &p->hw, &rows, 3, NULL, NULL, &classes, &n, &e), ERR_OK);
+    assert_int_equal(n, 0);
+    rows.v[0].kernel.m++; /* one more */
+    assert_int_equal(shapes_of(p, &rows), SHAPES + 1);
+    const struct fit_class c = only_class(p, &rows, 3);
+    assert_int_equal(c.rows_n, SHAPES * REPEATS);
+    assert_int_equal(c.shapes_n, FIT_SHAPES_MIN);
+    rows.n = 2;
+    rows.v[1] = rows.v[0];
+    rows.v[1].kernel.cold = !rows.v[0].kernel.cold;
+    assert_int_equal(shapes_of(p, &rows), 2);
+    for (size_t i = 0; i < 2; i++)
+        rows.v[i].kernel = (struct kernel){.kind = KERNEL_DECODE, .page_tokens = (double)NAN};
+    assert_int_equal(shapes_of(p, &rows), 1); /* unknown is unknown */
+    rows.v[1].kernel.page_tokens = 16;
+    assert_int_equal(shapes_of(p, &rows), 2);
+    for (size_t i = 0; i < 2; i++) rows.v[i].kernel = (struct kernel){.kind = KERNEL_CONV, .taps = (double)(3 + i)};
+    assert_int_equal(shapes_of(p, &rows), 2); /* in files of scans */
+}
+
+static int by_class_and_family(const void *x, const void *y)
+{
+    const struct row *a = x, *b = y;
+    const int d = strcmp(a->class_name, b->class_name);
+    return d ? d : strcmp(a->family, b->family);
+}
+
+/* No shape is of two families, so that none is on both sides of a split: of all published rows there are as many shapes
+ * in the families of a class, counted one by one, as in the class. */
+static void test_no_shape_on_both_sides(void **state)
+{
+    struct place *p = *state;
+    const char *dir = csv_shared(p->arena, "measured");
+    const struct rows_filter any = {.hw = &p->hw};
+    struct stat st;
+    struct rows rows;
+    struct err e = {.code = ERR_OK};
+    size_t seen = 0;
+    if (!dir || stat(dir, &st) != 0) skip();
+    if (rows_read(p->arena, dir, &any, &rows, &e) != ERR_OK) fail_msg("%s", e.text);
+    qsort(rows.v, rows.n, sizeof *rows.v, by_class_and_family);
+    for (size_t from = 0, to; from < rows.n; from = to) {
+        size_t all = 0;
+        for (to = from; to < rows.n && strcmp(rows.v[to].class_name, rows.v[from].class_name) == 0;) {
+            struct rows family = {.v = rows.v + to};
+            while (to < rows.n && by_class_and_family(&rows.v[to], family.v) == 0) {
+                family.n++;
+                to++;
+            }
+            all += shapes_of(p, &family);
+        }
+        const struct rows of_class = {.v = rows.v + from, .n = to - from};
+        assert_int_equal(shapes_of(p, &of_class), all);
+        seen++;
+    }
+    assert_true(seen > 10);
 }
 
 /* Built-in files load, belong to a device, and their calibrated times keep the bounds of all published rows. */
@@ -351,6 +443,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_baseline_is_found, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_held_out_and_bands, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_files, open_place, close_place),
+        cmocka_unit_test_setup_teardown(test_repeats_are_no_shapes, open_place, close_place),
+        cmocka_unit_test_setup_teardown(test_no_shape_on_both_sides, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_little_to_go_by, open_place, close_place),
         cmocka_unit_test_setup_teardown(test_built_in_files, open_place, close_place),
     };

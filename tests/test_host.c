@@ -579,7 +579,7 @@ static void sums_are_found(void **state)
     assert_true(c->held_out_median_frac <= c->held_out_most_frac);
     assert_true(c->held_out_baseline.mean > 2 * c->held_out.mean);
     /* few rows of a core are enough, fewer are not */
-    rows.n = FIT_ROWS_MIN_HOST;
+    rows.n = FIT_SHAPES_MIN_HOST;
     assert_int_equal(fit_rows(a, &hw, &rows, 0, NULL, NULL, &c, &n, &e), ERR_OK);
     assert_int_equal(n, 1);
     assert_true(isnan(c->held_out_median_frac));

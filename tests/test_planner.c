@@ -134,6 +134,7 @@ static void test_prune(void **state)
         k->q.tpot.s = CASES[i].tpot_s > 0 ? CASES[i].tpot_s : (double)NAN;
         k->q.deadline_s = 3700;
         k->q.requests = CASES[i].rate * k->q.deadline_s;
+        k->q.held_seqs = true;
         must(planner_search(a, &k->q, &pruned, &e), &e);
         k->q.exhaustive = true;
         must(planner_search(a, &k->q, &all, &e), &e);

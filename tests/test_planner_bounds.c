@@ -59,6 +59,7 @@ static void ask(struct arena *a, const struct setting *x, struct asked *k)
                                     .step_tokens_n = COUNT(STEPS),
                                     .seqs = SEQS,
                                     .seqs_n = COUNT(SEQS),
+                                    .held_seqs = true,
                                     .fidelity = x->fidelity,
                                     .p90 = x->fidelity == PLANNER_CALIBRATED,
                                     .utilization_frac = (double)NAN};

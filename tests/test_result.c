@@ -133,6 +133,32 @@ static void rates_of_caches_bound(void **state)
     assert_true(isnan(r.before.read_bytes_per_s) && isnan(r.after.read_bytes_per_s));
 }
 
+/* Of ceilings that changed those matter which have a part in the bound: 7e5 bytes at 1e11 take 7 us. */
+static void changed_ceilings(void **state)
+{
+    static const struct {
+        double flops, peak_after, read_after;
+        enum result_outcome outcome;
+    } CASES[] = {
+        {1e5, 0.5e12, 1e11, RESULT_MEASURED},                                         /* 0.2 us at the worst */
+        {1.7e6, 0.5e12, 1e11, RESULT_MEASURED},  {1.8e6, 0.5e12, 1e11, RESULT_NOISY}, /* 3.6 us of 7 */
+        {6.9e6, 0.95e12, 1e11, RESULT_MEASURED}, {6.9e6, 0.5e12, 1e11, RESULT_NOISY},
+        {1e5, 1e12, 0.8e11, RESULT_NOISY}, /* what binds */
+    };
+    struct arena *a = *state;
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        struct result r = result_of(first_s, 11);
+        const double nan = (double)NAN;
+        r.cold = true;
+        r.written_bytes = 0;
+        r.flops = CASES[i].flops;
+        r.before = (struct result_ceilings){1e12, 1e11, nan, nan};
+        r.after = (struct result_ceilings){CASES[i].peak_after, CASES[i].read_after, nan, nan};
+        assert_int_equal(result_judge(a, &r, NULL), ERR_OK);
+        assert_int_equal(r.outcome, CASES[i].outcome);
+    }
+}
+
 static void preparations_are_no_part(void **state)
 {
     struct progress p = {.start_s = 100, .each_s = 1.5};
@@ -163,6 +189,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(two_times_are_one_result, begin, end),
+        cmocka_unit_test_setup_teardown(changed_ceilings, begin, end),
         cmocka_unit_test(unknown_rates_bound_nothing),
         cmocka_unit_test(unknown_move_rate),
         cmocka_unit_test(rates_of_caches_bound),

@@ -468,9 +468,65 @@ static void origins(void **state)
     struct result r[3] = {make(s->a, 1), make(s->a, 2), make(s->a, 3)}, *got;
     r[1].origin.device = "another";
     assert_int_equal(store_open(s->a, s->path, &WRITE, &store, NULL), ERR_OK);
-    assert_int_equal(store_add_all(store, r, 3, NULL), ERR_OK);
+    for (size_t i = 0; i < 3; i++) assert_int_equal(store_add(store, &r[i], NULL), ERR_OK);
     assert_int_equal(read_all(s, &got), 3);
     for (size_t i = 0; i < 3; i++) assert_string_equal(got[i].origin.device, r[i].origin.device);
+}
+
+/* Results of a batch are all there once it is committed, and none before; their texts are copied, those of their run
+ * too. What is read one by one is what was there when the reading began. */
+static void batches(void **state)
+{
+    struct scene *s = *state;
+    struct store *store, *reader;
+    struct store_batch *b;
+    struct store_reading *c;
+    struct result r[3] = {make(s->a, 1), make(s->a, 2), make(s->a, 3)}, *got, one;
+    static const struct store_filter ALL = {.samples = true};
+    const char **kernels;
+    size_t kernels_n, results_n, n = 0;
+    bool more;
+    char device[] = "another";
+    struct arena *taken = arena_open();
+    assert_int_equal(store_open(s->a, s->path, &WRITE, &store, NULL), ERR_OK);
+    assert_int_equal(store_add(store, &r[0], NULL), ERR_OK);
+    assert_int_equal(store_batch_open(taken, store, &b, NULL), ERR_OK);
+    r[1].origin.device = device;
+    for (size_t i = 1; i < 3; i++) assert_int_equal(store_batch_add(b, &r[i], NULL), ERR_OK);
+    assert_int_equal(read_all(s, &got), 1);
+    arena_close(taken); /* taken back */
+    assert_int_equal(read_all(s, &got), 1);
+    assert_int_equal(store_batch_open(s->a, store, &b, NULL), ERR_OK);
+    assert_int_equal(store_batch_add(b, &r[1], NULL), ERR_OK);
+    memset(device, 'x', sizeof device - 1);
+    r[1].origin.device = "another"; /* of the same run, whatever became of the text */
+    assert_int_equal(store_batch_add(b, &r[1], NULL), ERR_OK);
+    assert_int_equal(store_open(s->a, s->path, &(struct store_access){.patience_s = 1}, &reader, NULL), ERR_OK);
+    assert_int_equal(store_hold(reader, NULL), ERR_OK);
+    assert_int_equal(store_kernels(s->a, reader, &kernels, &kernels_n, &results_n, NULL), ERR_OK);
+    assert_int_equal(results_n, 1);
+    assert_int_equal(store_batch_commit(b, NULL), ERR_OK);
+    for (int reading = 0; reading < 2; reading++, n = 0) {
+        assert_int_equal(store_each(s->a, reader, &ALL, &c, NULL), ERR_OK);
+        for (;;) {
+            struct arena *row = arena_open();
+            assert_int_equal(store_next(c, row, &one, &more, NULL), ERR_OK);
+            if (more) assert_string_equal(one.origin.device, n ? "another" : r[0].origin.device);
+            if (more) assert_int_equal(one.times_n, r[n != 0].times_n);
+            arena_close(row);
+            if (!more) break;
+            n++;
+        }
+        assert_int_equal(n, reading ? 3 : 1);
+        store_end(c);
+        store_let_go(reader);
+    }
+    assert_int_equal(store_kernels(s->a, reader, &kernels, &kernels_n, &results_n, NULL), ERR_OK);
+    assert_int_equal(results_n, 3);
+    assert_int_equal(kernels_n, 1);
+    assert_string_equal(kernels[0], r[0].kernel);
+    assert_int_equal(read_all(s, &got), 3);
+    assert_ptr_equal(got[1].origin.device, got[2].origin.device); /* of one run: kept once */
 }
 
 /* The file that was fitted last, of each device its own. */
@@ -522,7 +578,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(some_senseless_rows, begin, end),
         cmocka_unit_test_setup_teardown(senseless_rates, begin, end),
         cmocka_unit_test_setup_teardown(what_was_fitted, begin, end),
-        cmocka_unit_test_setup_teardown(origins, begin, end),
+        cmocka_unit_test_setup_teardown(origins, begin, end),        cmocka_unit_test_setup_teardown(batches, begin, end),
         cmocka_unit_test_setup_teardown(where_it_is, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

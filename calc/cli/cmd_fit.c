@@ -244,8 +244,9 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     progress_end(&bar);
     TRY(code);
     if (!n)
-        return err_set(e, ERR_NO, "no class has %zu rows or more, of %zu in all%s", fit_rows_min(&rows->v[0].kernel),
-                       rows->n, m.from ? ": ridge probe run --kernel NAME --shape, with ranges, measures more" : "");
+        return err_set(e, ERR_NO, "no class has %zu different shapes or more, of %zu row%s in all%s",
+                       fit_shapes_min(&rows->v[0].kernel), rows->n, rows->n == 1 ? "" : "s",
+                       m.from ? ": ridge probe run --kernel NAME --shape, with ranges, measures more" : "");
     if (output) {
         struct out *o;
         const struct efficiency_origin origin = {hw->key, framework_of(&m, &v), said(&m, &v), option_get(&v, "date")};

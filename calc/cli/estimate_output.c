@@ -94,16 +94,16 @@ static void write_tower(struct out *o, const struct estimate_request *q, const s
 /* What the checkpoint holds beside, and how tokens come about where not one by one. */
 static void write_beside_lines(struct out *o, const struct estimate_request *q, const struct estimate_case *c)
 {
-    char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], d_text[UNITS_TEXT_MAX];
+    char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], d_text[UNITS_TEXT_MAX], n[TEXT_COUNT_MAX];
     const struct estimate_beside *x = &c->beside;
     const struct estimate_diffusion *d = &c->diffusion;
     write_tower(o, q, c, c->model.tower.name, x->tower_params, x->tower_bytes);
     write_tower(o, q, c, c->model.audio.name, x->audio_params, x->audio_bytes);
     const bool drafts = q->drafting.draft && strcmp(q->drafting.draft, "mtp") == 0;
     if (x->mtp_params > 0 && !drafts)
-        put_line(o, 2, "beside it %lld multi-token module%s, %s parameters, %s: not in memory here",
-                 (long long)c->model.mtp.modules, c->model.mtp.modules == 1 ? "" : "s",
-                 units_format_count(a, x->mtp_params), units_format_bytes(b, x->mtp_bytes));
+        put_line(o, 2, "beside it %s, %s parameters, %s: not in memory here",
+                 text_count(n, c->model.mtp.modules, "multi-token module"), units_format_count(a, x->mtp_params),
+                 units_format_bytes(b, x->mtp_bytes));
     if (x->lora.params > 0) /* 2 flops a parameter */
         put_line(o, 2, "an adapter of rank %lld: %s parameters, %s, not in memory here; %s per token more",
                  (long long)q->lora.rank, units_format_count(a, x->lora.params), units_format_bytes(b, x->lora_bytes),
@@ -141,18 +141,19 @@ static void write_layout_lines(struct out *o, const struct estimate_case *c)
 /* What all rows of the table share. */
 static void write_workload_line(struct out *o, const struct estimate_request *q, const struct model *m)
 {
+    char n[TEXT_COUNT_MAX];
     if (q->mix_text) {
         put_line(o, 2, "one step of %s", q->mix_text);
         return;
     }
-    if (q->chunk) put_line(o, 2, "prompts in pieces of %lld tokens, a step each", (long long)q->chunk);
+    if (q->chunk) put_line(o, 2, "prompts in pieces of %s, a step each", text_count(n, q->chunk, "token"));
     const bool one_batch = q->batch_n == 1;
     const bool one_context = (q->averaged ? q->prompt_n * q->generate_n : q->context_n) == 1;
     if (!one_batch && !one_context) return;
     out_str(o, "  ");
     if (one_batch) out_printf(o, "batch %lld%s", (long long)q->batch[0], one_context ? ", " : "");
     if (one_context && q->averaged)
-        out_printf(o, "%lld tokens in, %lld out", (long long)q->prompt[0], (long long)q->generate[0]);
+        out_printf(o, "%s in, %lld out", text_count(n, q->prompt[0], "token"), (long long)q->generate[0]);
     else if (one_context)
         out_printf(o, "context %lld", (long long)estimate_context(q, m, 0));
     out_char(o, '\n');
@@ -223,9 +224,8 @@ void estimate_write_heading(struct out *o, const struct estimate_request *q, con
 /* Layers of several kinds in one pool: what a block is, and what a state costs in it. */
 static void write_pages(struct out *o, const struct pages *g)
 {
-    char page[UNITS_TEXT_MAX], state[UNITS_TEXT_MAX];
-    out_printf(o, "    %lld group%s of %lld layer%s", (long long)g->groups, g->groups == 1 ? "" : "s",
-               (long long)g->group_layers, g->group_layers == 1 ? "" : "s");
+    char page[UNITS_TEXT_MAX], state[UNITS_TEXT_MAX], groups[TEXT_COUNT_MAX], layers[TEXT_COUNT_MAX];
+    out_printf(o, "    %s of %s", text_count(groups, g->groups, "group"), text_count(layers, g->group_layers, "layer"));
     if (g->padding_layers > 0) out_printf(o, " (%lld of padding)", (long long)g->padding_layers);
     out_printf(o, ", page %s", units_format_bytes_iec(page, (double)g->page_bytes));
     if (g->state_bytes > 0) out_printf(o, ", state %s", units_format_bytes_iec(state, (double)g->state_bytes));
@@ -353,9 +353,9 @@ static enum err_code write_phases(struct estimate_sink *s, const struct estimate
         size_t end = i;
         while (end < n && rows[end].op.phase == rows[i].op.phase) end++;
         const bool one = !q->prefill_together && strcmp(rows[i].op.phase, step_phase_name(STEP_PREFILL)) == 0;
-        char what[128] = "", name[96];
+        char what[128] = "", name[96], tokens[TEXT_COUNT_MAX];
         if (strcmp(rows[i].op.phase, "verify") == 0)
-            (void)snprintf(what, sizeof what, " of %lld tokens a sequence", (long long)point->verify_tokens);
+            (void)snprintf(what, sizeof what, " of %s a sequence", text_count(tokens, point->verify_tokens, "token"));
         else if (strcmp(rows[i].op.phase, "draft") == 0) {
             const size_t passes = speculate_passes(&c->speculation, rows[i].gamma, 0, pass);
             (void)snprintf(what, sizeof what, ", gamma %lld, %zu pass%s of %s", (long long)rows[i].gamma, passes,

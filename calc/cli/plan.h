@@ -57,7 +57,8 @@
          .group = "Choice (a number that is given is kept)",                                                           \
          .help = "of any device"},                                                                                     \
         LAYOUT_TEXT("price", "FILE", NULL, "dollars an hour: {\"h100-sxm\": 2.49, ...}, before list prices"),          \
-        LAYOUT_TEXT("max-num-seqs", "N,...", "16..1024*2", "most sequences of a copy"),                                \
+        LAYOUT_TEXT("max-num-seqs", "N,...", "16..1024*2",                                                             \
+                    "most sequences of a copy (default: and between them what its cache holds)"),                      \
         LAYOUT_TEXT("max-num-batched-tokens", "N,...", "512..8192*2", "most tokens of a step"),                        \
         LAYOUT_TEXT("gpu-memory-utilization", "FRAC", NULL, "part of the GPU that the engine takes (default: 0.9)"),   \
         LAYOUT_TEXT("tp", "N", NULL, "ranks that split every layer"), LAYOUT_OPTIONS, OFFLOAD_OPTIONS, LORA_OPTIONS,   \
@@ -132,6 +133,7 @@ struct plan_case {
     struct price_list *prices;
     struct planner_result result;
     struct planner_headroom headroom; /* of the winner */
+    double hosted_bytes;              /* of its weights, of each GPU, at the host */
     struct planner_verified verified; /* of it; n 0: not simulated */
     const char *unverified;           /* why it was not; NULL */
     struct planner_verified tierless; /* of it without the cache at the host; n 0: not asked */
@@ -166,6 +168,14 @@ enum { PLAN_SIMULATIONS = 192 }; /* in full breadth, of a search */
  * whose kernels and steps times are. plan_transfers -- of a device (-1: of each) that nobody measured, whose times
  * stand for its own. plan_doubts -- what is not checked of the winner. plan_headroom_how -- " (simulated, ...)", how
  * its headroom is known; empty: on paper, like all else; NULL: no memory. */
+/* plan_hosted_of -- what of the winner's weights is at the host: hosted_bytes. plan_hosted -- lines about it, and that
+ * more was asked for than there is. Errors: as planner_at. */
+enum err_code plan_hosted_of(struct arena *a, struct plan_case *c, struct err *e);
+void plan_hosted(struct out *o, const struct plan_case *c, const char *prefix);
+
+/* plan_saturates -- "saturates at 9.84 requests/s, 1.6 % below those that come", of a plan that does on paper. */
+const char *plan_saturates(struct arena *a, const struct planner_plan *x);
+
 /* plan_paper_miss -- "on paper TPOT p95 40.01 ms > 40 ms", of a plan that a simulation may choose; NULL: it misses
  * nothing there. plan_near_text -- that and what the simulation says, of a winner; empty: nothing. plan_near -- a line
  * on what would cost less and misses by so little; plan_shares -- on a cache that is replicated, where it could be

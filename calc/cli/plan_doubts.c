@@ -121,22 +121,24 @@ const char *plan_refuted_text(struct arena *a, const struct plan_case *c, const 
                             "simulated its queue grows: %zu waited when half of the requests had come, %zu at the end",
                             v->waiting_half, v->waiting_last);
     plan_times_apart(tpot ? v->tpot_s : v->ttft_s, p->s, is, may);
+    const char *when = v->stopped ? " when so many were late that it was stopped" : "";
+    if (x->plan.paper == PLANNER_SATURATED)
+        return arena_printf(a, "simulated %s %s %s > %s%s, on paper it %s", tpot ? "TPOT" : "TTFT", plan_part(p), is,
+                            may, when, plan_saturates(a, &x->plan));
     return arena_printf(a, "simulated %s %s %s > %s%s, on paper %s", tpot ? "TPOT" : "TTFT", plan_part(p), is, may,
-                        v->stopped ? " when so many were late that it was stopped" : "",
-                        units_format_time(paper, tpot ? x->plan.point.tpot_s : x->plan.point.ttft_s));
+                        when, units_format_time(paper, tpot ? x->plan.point.tpot_s : x->plan.point.ttft_s));
 }
 
 const char *plan_skipped_text(struct arena *a, const struct plan_case *c, enum planner_skip why)
 {
     const struct planner_skipped *s = &c->confirmed.skipped[why];
     const struct planner_plan *x = &s->best;
-    char money[UNITS_TEXT_MAX];
+    char money[UNITS_TEXT_MAX], n[TEXT_COUNT_MAX];
     if (s->n == 0) return NULL;
     const char *layout = plan_layout_words(a, &x->layout), *cost = c->confirmed.found ? " that cost no more" : "";
     return arena_printf(a,
-                        "%zu plan%s%s keep%s every promise on paper and %s not simulated (%s): the best is %lld x %s, "
-                        "%s: %s/h",
-                        s->n, s->n == 1 ? "" : "s", s->n == 1 && *cost ? " that costs no more" : cost,
+                        "%s%s keep%s every promise on paper and %s not simulated (%s): the best is %lld x %s, %s: %s/h",
+                        text_count(n, (int64_t)s->n, "plan"), s->n == 1 && *cost ? " that costs no more" : cost,
                         s->n == 1 ? "s" : "", s->n == 1 ? "is" : "are", planner_skip_name(why), (long long)x->gpus,
                         c->device[x->device].hw->key, layout ? layout : "", plan_money(money, x->cost.usd_per_h));
 }
@@ -154,8 +156,9 @@ static void say_chance(struct out *o, const char *prefix, const struct plan_case
     const struct planner_promise *p[] = {&c->request.ttft, &c->request.tpot};
     const double is_s[] = {v->ttft_s, v->tpot_s}, error[] = {v->ttft_error_frac, v->tpot_error_frac};
     static const char *const NAME[] = {"TTFT", "TPOT"};
+    char n[TEXT_COUNT_MAX];
     for (int k = 0; k < 2 && v->n; k++)
-        if (below(is_s[k], p[k]) < error[k]) /* NAN: never */
+        if (below(is_s[k], p[k]) >= 0 && below(is_s[k], p[k]) < error[k]) /* NAN: never */
             plan_say(o, prefix,
                      "warning: %s %s is %.2g %% below its promise, and another run of as many requests may differ by "
                      "%.2g %%: whether it is kept is chance",
@@ -163,9 +166,9 @@ static void say_chance(struct out *o, const char *prefix, const struct plan_case
     if (v->n && c->few > 0)
         plan_say(
             o, prefix,
-            "warning: %zu requests, the most that are simulated at one rate, fill the copies %.2g times, of 20 that "
-            "percentiles should be of",
-            c->work.n, c->few);
+            "warning: %s, the most that are simulated at one rate, fill the copies %.2g times, of 20 that percentiles "
+            "should be of",
+            text_count(n, (int64_t)c->work.n, "request"), c->few);
 }
 
 static void say_paper(struct out *o, const char *prefix, const struct plan_case *c)
@@ -203,7 +206,7 @@ void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, cons
 {
     const struct planner_plan *x = &c->result.best[0];
     const struct planner_confirmed *k = &c->confirmed;
-    char money[UNITS_TEXT_MAX];
+    char money[UNITS_TEXT_MAX], n[TEXT_COUNT_MAX];
     bool skipped = false;
     say_gap(o, prefix, c);
     say_chance(o, prefix, c);
@@ -211,28 +214,27 @@ void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, cons
     if (c->partly && c->verified.n)
         plan_say(
             o, prefix,
-            "warning: %zu requests, the most that are simulated, are %.2g periods of %s: whether promises are kept "
-            "beyond them is not known",
-            c->work.n, c->periods, units_format_time(money, c->period_s));
+            "warning: %s, the most that are simulated, are %.2g periods of %s: whether promises are kept beyond them "
+            "is not known",
+            text_count(n, (int64_t)c->work.n, "request"), c->periods, units_format_time(money, c->period_s));
     if (k->flooded)
-        plan_say(o, prefix, "%zu plan%s that cost no more keep every promise at the mean rate and not at its heights",
-                 k->flooded, k->flooded == 1 ? "" : "s");
+        plan_say(o, prefix, "%s that %s no more keep%s every promise at the mean rate and not at its heights",
+                 text_count(n, (int64_t)k->flooded, "plan"), k->flooded == 1 ? "costs" : "cost",
+                 k->flooded == 1 ? "s" : "");
     if (c->refuted)
-        plan_say(o, prefix, "%lld plan%s that cost no more kept every promise on paper and not when simulated",
-                 (long long)c->refuted, c->refuted == 1 ? "" : "s");
+        plan_say(o, prefix, "%s that cost no more kept every promise on paper and not when simulated",
+                 text_count(n, c->refuted, "plan"));
     if (k->near_refuted)
-        plan_say(o, prefix,
-                 "%zu plan%s that cost no more missed on paper by less than it may be off, and when simulated",
-                 k->near_refuted, k->near_refuted == 1 ? "" : "s");
+        plan_say(o, prefix, "%s that cost no more missed on paper by less than it may be off, and when simulated",
+                 text_count(n, (int64_t)k->near_refuted, "plan"));
     if (k->near_cut)
-        plan_say(o, prefix,
-                 "of plans that miss on paper behind %d simulations only the nearest of each cost was simulated",
-                 (int)(c->simulations / 3));
+        plan_say(o, prefix, "of plans that miss on paper behind %s only the nearest of each cost was simulated",
+                 text_count(n, c->simulations / 3, "simulation"));
     if (k->cut)
         plan_say(o, prefix,
-                 "the search was cut: behind %d simulations only the best plan of each cost was simulated, so a "
-                 "cheaper one may be missed",
-                 (int)c->simulations);
+                 "the search was cut: behind %s only the best plan of each cost was simulated, so a cheaper one may be "
+                 "missed",
+                 text_count(n, c->simulations, "simulation"));
     for (enum planner_skip s = 0; s < PLANNER_SKIPS; s++) {
         const char *text = plan_skipped_text(a, c, s);
         if (text) plan_say(o, prefix, "%s", text);
@@ -245,9 +247,9 @@ void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, cons
     if (x->estimated) plan_say(o, prefix, "note: nobody measured such a layout; its times are estimates");
     if (c->adapters.served.slots > 0)
         plan_say(o, prefix,
-                 "note: weights hold %lld slots for adapters of rank %lld, which %lld alike share; their kernels are "
+                 "note: weights hold %s for adapters of rank %lld, which %lld alike share; their kernels are "
                  "not measured",
-                 (long long)c->adapters.served.slots, (long long)c->adapters.served.rank,
+                 text_count(n, c->adapters.served.slots, "slot"), (long long)c->adapters.served.rank,
                  (long long)c->adapters.served.among);
     if (!x->estimated && x->layout.dcp > 1 && c->request.fidelity == PLANNER_CALIBRATED)
         plan_say(o, prefix,

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "calc/base/text.h"
 #include "calc/cli/plan.h"
 
 /* -- emit -- */
@@ -90,6 +91,7 @@ enum err_code plan_emit(struct arena *a, const struct plan_case *c, struct out *
     if (c->draft && x->gamma == 0)
         plan_say(o, "# ", "no draft: beside %.60s nothing keeps the promises for less", c->draft);
     TRY(plan_transfers(a, o, "# ", c, (int)x->device, e));
+    plan_hosted(o, c, "# ");
     plan_doubts(a, o, c, "# ");
     out_str(o, command);
     return ERR_OK;
@@ -138,20 +140,38 @@ static enum err_code too_late(const char *what, double promised_s, double value_
 static enum err_code refuted(const struct plan_case *c, struct err *e)
 {
     const struct planner_refuted *x = &c->confirmed.near[0];
+    char n[TEXT_COUNT_MAX];
     struct arena *own = c->confirmed.near_n > 0 ? arena_open() : NULL;
     const char *why = own ? plan_refuted_text(own, c, x) : NULL,
                *layout = own ? plan_layout_words(own, &x->plan.layout) : NULL;
     enum err_code code =
-        err_set(e, ERR_NO, "no plan: what keeps every promise on paper does not when it is simulated (%lld plan%s)",
-                (long long)c->refuted, c->refuted == 1 ? "" : "s");
+        err_set(e, ERR_NO, "no plan: what keeps every promise on paper does not when it is simulated (%s)",
+                text_count(n, c->refuted, "plan"));
     if (why && layout)
         code = err_set(e, ERR_NO,
-                       "no plan: what keeps every promise on paper does not when it is simulated (%lld plan%s); the "
-                       "nearest, %lld x %s, %s: %s",
-                       (long long)c->refuted, c->refuted == 1 ? "" : "s", (long long)x->plan.gpus,
-                       c->device[x->plan.device].hw->key, layout, why);
+                       "no plan: what keeps every promise on paper does not when it is simulated (%s); the nearest, "
+                       "%lld x %s, %s: %s",
+                       n, (long long)x->plan.gpus, c->device[x->plan.device].hw->key, layout, why);
     arena_close(own);
     return code;
+}
+
+/* Rates with as many digits as tell them apart. */
+static enum err_code saturated(const struct planner_plan *x, double come_per_s, const char *where, struct err *e)
+{
+    const double serves_per_s = x->point.saturation_per_s * (double)x->layout.replicas;
+    char come[32], serves[32];
+    if (!(serves_per_s < come_per_s))
+        return err_set(e, ERR_NO, "no plan: the nearest, %s, has no steady state at %.4g requests/s", where,
+                       come_per_s);
+    for (int digits = 4; digits <= 17; digits++) {
+        (void)snprintf(come, sizeof come, "%.*g", digits, come_per_s);
+        (void)snprintf(serves, sizeof serves, "%.*g", digits, serves_per_s);
+        if (strcmp(come, serves) != 0) break;
+    }
+    return err_set(e, ERR_NO,
+                   "no plan: the rate is above saturation: %s requests/s come, and the nearest, %s, serves %s", come,
+                   where, serves);
 }
 
 static enum err_code forbidden(const struct plan_case *c, struct err *e)
@@ -161,7 +181,7 @@ static enum err_code forbidden(const struct plan_case *c, struct err *e)
                                                  PLANNER_SHORT,     PLANNER_ILLEGAL};
     const struct planner_request *q = &c->request;
     const struct planner_plan *x = NULL;
-    char is[UNITS_TEXT_MAX], may[UNITS_TEXT_MAX], where[96];
+    char is[UNITS_TEXT_MAX], may[UNITS_TEXT_MAX], where[96], n[TEXT_COUNT_MAX];
     const double beside_s = q->server ? engine_first_s(q->traffic.asked_tokens) : 0;
     for (size_t i = 0; !x && i < sizeof FIRST / sizeof *FIRST; i++) x = nearest(c, FIRST[i]);
     if (x && x->verdict == PLANNER_SLOW_TPOT && count_of(c, PLANNER_SLOW_TTFT) > count_of(c, PLANNER_SLOW_TPOT))
@@ -173,9 +193,8 @@ static enum err_code forbidden(const struct plan_case *c, struct err *e)
                        units_format_time(may, q->ttft.s), units_format_time(is, beside_s));
     if (c->refuted) return refuted(c, e);
     if (c->confirmed.flooded)
-        return err_set(e, ERR_NO,
-                       "no plan: what keeps every promise at the mean rate does not at its heights (%zu plans)",
-                       c->confirmed.flooded);
+        return err_set(e, ERR_NO, "no plan: what keeps every promise at the mean rate does not at its heights (%s)",
+                       text_count(n, (int64_t)c->confirmed.flooded, "plan"));
     if (!x && (q->like.dp > 1 || q->like.ep > 1) && !layout_routed(c->format[0].model))
         return err_set(
             e, ERR_NO,
@@ -189,10 +208,7 @@ static enum err_code forbidden(const struct plan_case *c, struct err *e)
     case PLANNER_SLOW_TTFT: return too_slow("TTFT", "a prompt", q->ttft.s, x->value_s, x->floor_ttft_by, where, e);
     case PLANNER_LATE_TPOT: return too_late("TPOT", q->tpot.s, x->value_s, x->floor_tpot_s, x->floor_tpot_by, where, e);
     case PLANNER_LATE_TTFT: return too_late("TTFT", q->ttft.s, x->value_s, x->floor_ttft_s, x->floor_ttft_by, where, e);
-    case PLANNER_SATURATED:
-        return err_set(e, ERR_NO,
-                       "no plan: the rate is above saturation: %.4g requests/s come, and the nearest, %s, serves %.4g",
-                       q->traffic.rate_per_s, where, x->point.saturation_per_s * (double)x->layout.replicas);
+    case PLANNER_SATURATED: return saturated(x, q->traffic.rate_per_s, where, e);
     case PLANNER_LATE_JOB:
         return err_set(e, ERR_NO, "no plan: the nearest, %s, takes %s, the deadline is %s", where,
                        units_format_time(is, x->value_s), units_format_time(may, q->deadline_s));

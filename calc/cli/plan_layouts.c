@@ -246,14 +246,14 @@ static bool context_asked(const struct plan *p) { return p->asked.any_context ||
 
 static void write_heading(struct out *o, const struct plan *p)
 {
-    char model[96], device[96], a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], text[128];
+    char model[96], device[96], a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], n[TEXT_COUNT_MAX], text[128];
     const struct timed_latency *l = &p->setup.latency;
     out_printf(o, "%s on %lld x %s\n", text_clean(model, sizeof model, p->model.name, strlen(p->model.name)),
                (long long)p->gpus, text_clean(device, sizeof device, p->hw.name, strlen(p->hw.name)));
     const char *joined = layout_nodes_text(p->gpus, p->per_node, &p->hw, text, sizeof text);
     if (*joined) put_line(o, "%s", joined);
-    put_line(o, "%lld sequence%s in flight, context %lld; capacity %s of a GPU", (long long)p->batch,
-             p->batch == 1 ? "" : "s", (long long)p->context, units_format_bytes(b, p->q.capacity_bytes));
+    put_line(o, "%s in flight, context %lld; capacity %s of a GPU", text_count(n, p->batch, "sequence"),
+             (long long)p->context, units_format_bytes(b, p->q.capacity_bytes));
     put_line(o, "fidelity %s (a floor: servers are 2-4x slower)", step_fidelity_name(p->setup.fidelity));
     if (p->gpus > 1 && !(l->link_s > 0) && !(l->fabric_s > 0)) put_line(o, "links without latency");
     const bool far = p->per_node < p->gpus, own = p->asked.latency_given && (p->asked.fabric_latency_given || !far);

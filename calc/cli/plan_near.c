@@ -8,6 +8,7 @@ const char *plan_paper_miss(struct arena *a, const struct plan_case *c, const st
     const struct planner_request *q = &c->request;
     const bool first = x->paper == PLANNER_LATE_TTFT;
     char is[UNITS_TEXT_MAX], may[UNITS_TEXT_MAX];
+    if (x->paper == PLANNER_SATURATED) return arena_printf(a, "on paper it %s", plan_saturates(a, x));
     if (!first && x->paper != PLANNER_LATE_TPOT) return NULL;
     plan_times_apart(first ? x->point.ttft_s : x->point.tpot_s, first ? q->ttft.s : q->tpot.s, is, may);
     return arena_printf(a, "on paper %s %s %s > %s", first ? "TTFT" : "TPOT", plan_part(first ? &q->ttft : &q->tpot),
@@ -20,6 +21,9 @@ const char *plan_near_text(struct arena *a, const struct plan_case *c, const str
     const bool first = x->paper == PLANNER_LATE_TTFT;
     const char *miss = plan_paper_miss(a, c, x);
     if (!miss) return "";
+    if (x->paper == PLANNER_SATURATED)
+        return arena_printf(a, "%s; simulated: keeps (saturation on paper is up to %.0f %% off)", miss,
+                            100 * (m.rate - 1));
     return arena_printf(a, "%s misses; simulated: keeps (on paper %s is up to %.0f %% too long%s)", miss,
                         first ? "TTFT" : "TPOT", 100 * ((first ? m.ttft : m.tpot) - 1),
                         x->layout.replicas > 1 ? ", of copies behind a router" : "");

@@ -147,6 +147,15 @@ void plan_times_apart(double is_s, double may_s, char is[UNITS_TEXT_MAX], char m
     }
 }
 
+const char *plan_saturates(struct arena *a, const struct planner_plan *x)
+{
+    const double below = 1 - x->point.saturation_per_s / x->rate_per_s;
+    const char *text = arena_printf(a, "saturates at %.4g requests/s, %.3g %% below those that come",
+                                    x->point.saturation_per_s * (double)x->layout.replicas, 100 * below);
+    if (!(below > 0)) text = "has no steady state at the rate that comes";
+    return text ? text : "";
+}
+
 /* Under which limits: what else is said of a candidate depends on them. */
 static const char *limits_text(struct arena *a, const struct planner_plan *x)
 {
@@ -183,10 +192,7 @@ const char *plan_reason(struct arena *a, const struct plan_case *c, const struct
     case PLANNER_LATE_JOB:
         return arena_printf(a, "takes %s, %.4g %% longer than the deadline%s", units_format_time(is, x->value_s),
                             100 * (x->miss - 1), limits);
-    case PLANNER_SATURATED:
-        return arena_printf(a, "saturates at %.4g requests/s, %.3g %% below those that come%s",
-                            x->point.saturation_per_s * (double)x->layout.replicas,
-                            100 * (1 - x->point.saturation_per_s / x->rate_per_s), limits);
+    case PLANNER_SATURATED: return arena_printf(a, "%s%s", plan_saturates(a, x), limits);
     case PLANNER_DEARER:
         return c->result.best_n > 0 ? "costs more than a plan that keeps every promise"
                                     : "costs more than a plan that keeps every promise on paper";
@@ -417,7 +423,7 @@ static enum err_code write_heading(struct arena *arena, struct out *o, const str
 {
     const struct planner_request *q = &c->request;
     const struct planner_traffic *t = &q->traffic;
-    char name[96], a[UNITS_TEXT_MAX], devices[256] = "";
+    char name[96], a[UNITS_TEXT_MAX], n[TEXT_COUNT_MAX], devices[256] = "";
     out_printf(o, "%s", text_clean(name, sizeof name, c->model, strlen(c->model)));
     if (q->aim == PLANNER_JOB)
         out_printf(o, ": %s requests", units_format_digits(a, q->requests));
@@ -434,7 +440,7 @@ static enum err_code write_heading(struct arena *arena, struct out *o, const str
         const size_t at = strlen(devices);
         (void)snprintf(devices + at, sizeof devices - at, "%s%s", d ? ", " : "", c->device[d].hw->key);
     }
-    put_line(o, "%zu candidate%s on %s", c->result.candidates, c->result.candidates == 1 ? "" : "s", devices);
+    put_line(o, "%s on %s", text_count(n, (int64_t)c->result.candidates, "candidate"), devices);
     put_line(o, "%s", plan_layout_legend(layout_routed(c->format[0].model) != NULL, option_given(c->options, "dcp")));
     return ERR_OK;
 }
@@ -467,8 +473,10 @@ static double known_within(const struct plan_case *c)
 const char *plan_headroom_how(struct arena *a, const struct plan_case *c)
 {
     const struct planner_headroom *h = &c->headroom;
+    char n[TEXT_COUNT_MAX];
     if (h->simulations > 0 && isinf(h->within_frac))
-        return arena_printf(a, " (%zu simulations of the same requests closer together: none failed)", h->simulations);
+        return arena_printf(a, " (%s of the same requests closer together: none failed)",
+                            text_count(n, (int64_t)h->simulations, "simulation"));
     if (h->simulations > 0)
         return arena_printf(a, " (simulated, within %.2g %%: the same requests closer together)",
                             100 * known_within(c));
@@ -487,7 +495,7 @@ static void write_draft(struct out *o, const struct plan_case *c)
 {
     const struct planner_paying *p = &c->paying;
     const struct planner_plan *x = &c->result.best[0];
-    char with[UNITS_TEXT_MAX], without[UNITS_TEXT_MAX], name[64];
+    char with[UNITS_TEXT_MAX], without[UNITS_TEXT_MAX], name[64], n[TEXT_COUNT_MAX];
     if (x->prefill > 0)
         put_line(
             o,
@@ -497,11 +505,12 @@ static void write_draft(struct out *o, const struct plan_case *c)
     if (!c->draft) return;
     (void)text_clean(name, sizeof name, c->draft, strlen(c->draft));
     if (x->gamma > 0 && c->drafting.shape)
-        put_line(o, "draft %s, a tree of %lld tokens, %lld deep: %.3g tokens a step expected (accepted: %s)", name,
-                 (long long)c->shape.drafted, (long long)x->gamma, planner_made(&c->request, x->gamma), c->accept);
+        put_line(o, "draft %s, a tree of %s, %lld deep: %.3g tokens a step expected (accepted: %s)", name,
+                 text_count(n, c->shape.drafted, "token"), (long long)x->gamma, planner_made(&c->request, x->gamma),
+                 c->accept);
     else if (x->gamma > 0)
-        put_line(o, "draft %s, %lld tokens in a row: %.3g tokens a step expected (accepted: %s)", name,
-                 (long long)x->gamma, planner_made(&c->request, x->gamma), c->accept);
+        put_line(o, "draft %s, %s in a row: %.3g tokens a step expected (accepted: %s)", name,
+                 text_count(n, x->gamma, "token"), planner_made(&c->request, x->gamma), c->accept);
     if (x->prefill > 0) {
         put_line(o,
                  x->gamma > 0 ? "draft %s in two pools: until which load it pays is not computed"
@@ -582,7 +591,7 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
         put_line(o, "without the cache at the host %.1f %%: TTFT %s, TPOT %s%s", 100 * c->tierless.cached_frac,
                  units_format_time(s, c->tierless.ttft_s), units_format_time(t, c->tierless.tpot_s),
                  c->tierless.keeps ? "" : ", which breaks a promise");
-    if (q->aim == PLANNER_SERVE)
+    if (q->aim == PLANNER_SERVE && x->paper != PLANNER_SATURATED)
         put_line(
             o, "%sTTFT %s, TPOT %s; %.3g sequences in flight a copy on average; %.0f %% of the rate that saturates it",
             c->uneven       ? "on paper, for arrivals without bursts: "
@@ -612,10 +621,7 @@ static void write_winner(struct arena *a, struct out *o, const struct plan_case 
                  fmax(more, least), h->binds);
         put_line(o, "to go further: %s", plan_advice(h));
     }
-    const struct offload *away = &c->device[x->device].offload;
-    if (away->bytes > 0)
-        put_line(o, "at the host up to %s of weights a GPU, read by every step that needs them at %s",
-                 units_format_bytes(s, away->bytes), units_format(t, UNITS_BYTES_PER_S, away->host_bytes_per_s));
+    plan_hosted(o, c, "  ");
     if (c->verified.n && c->request.aim == PLANNER_JOB)
         put_line(o, "simulated, %s of one copy: done in %s, within the deadline",
                  text_count(count, (int64_t)c->verified.n, "request"), units_format_time(s, c->verified.makespan_s));

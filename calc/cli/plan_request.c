@@ -164,29 +164,42 @@ static double in_flight(const struct plan_case *c)
     return q->traffic.rate_per_s * (answer_s + (isnan(q->ttft.s) ? 0 : q->ttft.s / 2));
 }
 
-/* As many requests as fill the copies often, the first ones the same; those while they fill and empty are not judged.
- * What is longer than the plan's longest is cut there, as its limit of a sequence does. */
-static enum err_code lengthen(struct arena *a, struct plan_case *c, struct err *e)
+/* How many requests are simulated, and which of them are judged: as many as fill the copies often, those while they
+ * fill and empty left out; end 0: all that there are. */
+static struct planner_window window_of(const struct plan_case *c, size_t *requests, bool *few)
 {
     enum { FILL = 3, JUDGED = 20, EMPTY = 1, MOST = 1 << 17 };
-    struct planner_request *q = &c->request;
     const double n = in_flight(c), wanted = ceil((FILL + JUDGED + EMPTY) * n);
-    if (c->trace || q->aim != PLANNER_SERVE || c->period_s > 0 || !(n > 0)) return ERR_OK;
-    if (wanted > (double)c->work.n) {
-        struct workload_spec s = c->spec;
-        s.requests = wanted < MOST ? (int64_t)wanted : MOST;
-        TRY(workload_make(a, &s, &c->work, e));
-        for (size_t i = 0; i < c->work.n; i++) {
-            struct workload_request *x = &c->work.request[i];
-            const int32_t longest = (int32_t)q->traffic.longest_tokens;
-            if (x->prompt_tokens >= longest) x->prompt_tokens = longest - 1;
-            if (x->output_tokens > longest - x->prompt_tokens) x->output_tokens = longest - x->prompt_tokens;
-        }
+    *requests = c->work.n;
+    *few = false;
+    if (c->trace || c->request.aim != PLANNER_SERVE || c->period_s > 0 || !(n > 0)) return (struct planner_window){0};
+    if (wanted > (double)c->work.n) *requests = wanted < MOST ? (size_t)wanted : MOST;
+    const double all = (double)*requests, part = fmin(n, all / (2 * (FILL + EMPTY)));
+    *few = wanted > all;
+    return (struct planner_window){(size_t)(FILL * part), *requests - (size_t)(EMPTY * part)};
+}
+
+/* The requests that are simulated, the first ones the same. What is longer than the plan's longest is cut there, as its
+ * limit of a sequence does. */
+static enum err_code lengthen(struct arena *a, struct plan_case *c, struct err *e)
+{
+    struct planner_request *q = &c->request;
+    size_t requests;
+    bool few;
+    q->judged = window_of(c, &requests, &few);
+    if (q->judged.end == 0) return ERR_OK;
+    c->fillings = (double)(q->judged.end - q->judged.first) / in_flight(c);
+    c->few = few ? c->fillings : 0;
+    if (requests <= c->work.n) return ERR_OK;
+    struct workload_spec s = c->spec;
+    s.requests = (int64_t)requests;
+    TRY(workload_make(a, &s, &c->work, e));
+    for (size_t i = 0; i < c->work.n; i++) {
+        struct workload_request *x = &c->work.request[i];
+        const int32_t longest = (int32_t)q->traffic.longest_tokens;
+        if (x->prompt_tokens >= longest) x->prompt_tokens = longest - 1;
+        if (x->output_tokens > longest - x->prompt_tokens) x->output_tokens = longest - x->prompt_tokens;
     }
-    const double all = (double)c->work.n, part = fmin(n, all / (2 * (FILL + EMPTY)));
-    q->judged = (struct planner_window){(size_t)(FILL * part), c->work.n - (size_t)(EMPTY * part)};
-    c->fillings = (double)(q->judged.end - q->judged.first) / n;
-    c->few = wanted > all ? c->fillings : 0;
     return ERR_OK;
 }
 
@@ -500,6 +513,7 @@ static enum err_code open_choice(struct arena *a, const struct option_values *v,
     TRY(open_efficiency(a, v, c, e));
     TRY(open_server(a, v, c, e));
     TRY(range(a, v, "max-num-seqs", &q->seqs, &q->seqs_n, e));
+    q->held_seqs = !option_given(v, "max-num-seqs");
     TRY(range(a, v, "max-num-batched-tokens", &q->step_tokens, &q->step_tokens_n, e));
     q->pools = option_get(v, "disagg") != NULL;
     if (q->pools && q->aim != PLANNER_SERVE)
@@ -645,14 +659,18 @@ static enum err_code verify(struct arena *a, struct plan_case *c, struct err *e)
     return ERR_OK;
 }
 
-/* What would cost less and is late on paper by a third of what paper is off at most: of what is farther a simulation
- * refutes most. */
+/* What would cost less and is late on paper, or saturated, by a third of what paper is off at most: of what is farther
+ * a simulation refutes most. */
 static enum err_code near(struct arena *a, struct plan_case *c, struct err *e)
 {
     const struct planner_plan *x = c->result.best_n > 0 ? &c->result.best[0] : NULL;
     const double usd = x ? x->cost.usd_per_h : (double)NAN, part = 1. / 3;
+    struct planner_request simulated = c->request;
+    size_t requests;
+    bool few;
     if (c->request.aim != PLANNER_SERVE || (x && isnan(usd))) return ERR_OK;
-    return planner_near_cheapest(a, &c->request, part, usd, &c->near, &c->has_near, e);
+    simulated.judged = window_of(c, &requests, &few);
+    return planner_near_cheapest(a, &simulated, part, usd, &c->near, &c->has_near, e);
 }
 
 static enum err_code search(struct arena *a, struct plan_case *c, struct err *e)
@@ -739,6 +757,7 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
     if (!c->verify) TRY(near(a, c, e));
     if (c->result.best_n == 0) return ERR_OK;
     TRY(pays(a, c, e));
+    TRY(plan_hosted_of(a, c, e));
     TRY(headroom(a, c, e));
     /* answers of one token: none has a time behind it, nor a price */
     for (size_t i = 0; i < c->result.best_n && q->traffic.outputs[q->traffic.n - 1] <= 1; i++) {

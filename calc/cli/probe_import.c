@@ -2,7 +2,6 @@
 #include "calc/cli/probe_import.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -31,110 +30,57 @@ struct imported {
     const char *device;              /* that of --device, clean */
 };
 
-/* Results of all files, as they are read: they go into the store together, or none does. */
+/* Rows of all files go into the store one by one, as they are read, and are in it together, or none is. */
 struct reading {
     const struct result *like;
-    struct probe_known known;
+    struct probe_known *known;
     struct account *account;
-    struct result *v;
-    size_t n, room;
+    struct store_batch *batch;
+    struct imported *sum;
 };
 
 static enum err_code take_row(struct arena *a, const struct rows_cells *c, const struct import_columns *h,
-                              const struct row *row, struct reading *in, struct imported *sum, struct err *e)
+                              const struct row *row, const struct reading *in, struct err *e)
 {
-    struct result *r = &in->v[in->n];
-    *r = *in->like;
-    TRY(row ? import_row(a, c, h, row, in->account, r, e) : import_ceiling(a, c, h, in->account, r, e));
+    struct imported *const sum = in->sum;
+    struct result r = *in->like;
+    enum probe_known_as as;
+    TRY(row ? import_row(a, c, h, row, in->account, &r, e) : import_ceiling(a, c, h, in->account, &r, e));
     const char *says = import_cell(c, h->device);
-    const bool again = probe_known_has(a, &in->known, r, *import_cell(c, h->made) != '\0');
-    if (row) {
-        sum->renamed += *says && strcmp(says, r->origin.device) != 0;
-        sum->again += again;
-        sum->added += !again;
-    } else {
-        sum->ceilings += !again;
-    }
-    in->n += !again;
-    return ERR_OK;
+    TRY(probe_known_meet(in->known, a, &r, *import_cell(c, h->made) != '\0', &as, e));
+    if (row) sum->renamed += *says && strcmp(says, r.origin.device) != 0;
+    if (row) sum->again += as == PROBE_KNOWN_BEFORE;
+    sum->repeated += as == PROBE_KNOWN_REPEATED;
+    if (as != PROBE_KNOWN_NEW) return ERR_OK;
+    if (row)
+        sum->added++;
+    else
+        sum->ceilings++;
+    return store_batch_add(in->batch, &r, e);
 }
 
-/* How many rows there are behind the header. */
-static enum err_code count_rows(struct arena *a, const char *path, size_t *n, struct err *e)
-{
-    struct rows_cells *c = arena_alloc(a, sizeof *c);
-    bool more = true;
-    *n = 0;
-    if (!c) return err_nomem(e);
-    TRY(rows_cells_open(a, path, c, e));
-    TRY(rows_cells_next(c, &more, e));
-    if (!more) return ERR_OK;
-    TRY(rows_cells_next(c, &more, e));
-    while (more) {
-        (*n)++;
-        TRY(rows_cells_next(c, &more, e));
-    }
-    return *n ? ERR_OK : err_set(e, ERR_INPUT, "%s: a header, and no rows behind it", c->name);
-}
-
-static enum err_code make_room(struct arena *a, struct reading *in, size_t n, struct err *e)
-{
-    struct result *v = arena_array(a, in->n + n + 1, sizeof *v);
-    if (!v) return err_nomem(e);
-    if (in->n) memcpy(v, in->v, in->n * sizeof *v);
-    in->v = v;
-    return ERR_OK;
-}
-
-/* Rows from first on that are a row before them in the file: they are none. */
-static enum err_code drop_repeated(struct arena *a, struct reading *in, size_t first, struct imported *sum,
-                                   struct err *e)
-{
-    bool *again = arena_array(a, in->n - first + 1, sizeof *again);
-    size_t kept = first;
-    if (!again) return err_nomem(e);
-    TRY(probe_known_repeats(a, in->v + first, in->n - first, again, e));
-    for (size_t i = first; i < in->n; i++) {
-        if (!again[i - first]) {
-            in->v[kept++] = in->v[i];
-            continue;
-        }
-        size_t *const count = *in->v[i].row_kind ? &sum->added : &sum->ceilings;
-        (*count)--;
-        sum->repeated++;
-    }
-    in->n = kept;
-    return ERR_OK;
-}
-
-static enum err_code read_file(struct arena *a, const char *path, struct reading *in, struct imported *sum,
-                               struct err *e)
+static enum err_code read_file(struct arena *a, const char *path, const struct reading *in, struct err *e)
 {
     static const struct rows_filter ALL = {.hw = NULL};
-    struct rows rows = {.n = 0};
-    struct rows_cells *c = arena_alloc(a, sizeof *c);
-    struct import_columns *h = arena_alloc(a, sizeof *h);
-    const size_t first = in->n;
-    size_t all, met = 0;
-    bool more;
-    if (!c || !h) return err_nomem(e);
-    TRY(count_rows(a, path, &all, e));
-    TRY(rows_read_file(a, path, &ALL, &rows, e)); /* all checks; it keeps every row that has a number */
-    TRY(rows_cells_open(a, path, c, e));
-    TRY(rows_cells_next(c, &more, e));
-    import_read_header(c, h);
-    TRY(make_room(a, in, all, e));
-    TRY(rows_cells_next(c, &more, e));
-    while (more) {
-        const bool row = met < rows.n && c->row_line == rows.v[met].line;
-        if (row || strcmp(import_cell(c, h->kind), ROWS_KIND_CEILING) == 0)
-            TRY(take_row(a, c, h, row ? &rows.v[met] : NULL, in, sum, e));
-        met += row;
-        TRY(rows_cells_next(c, &more, e));
+    struct rows_lines *l;
+    struct import_columns h;
+    size_t n = 0;
+    TRY(rows_lines_open(a, path, &ALL, &l, e));
+    import_read_header(rows_lines_header(l), &h);
+    probe_known_next_file(in->known);
+    for (enum rows_line what = ROWS_ROW; what != ROWS_END;) {
+        struct arena *own = arena_open(); /* of one row */
+        struct row row;
+        if (!own) return err_nomem(e);
+        enum err_code code = rows_lines_next(l, own, &row, &what, e);
+        n += what != ROWS_END;
+        in->sum->numberless += code == ERR_OK && what == ROWS_NO_NUMBER;
+        if (code == ERR_OK && (what == ROWS_ROW || what == ROWS_CEILING))
+            code = take_row(own, rows_lines_cells(l), &h, what == ROWS_ROW ? &row : NULL, in, e);
+        arena_close(own);
+        TRY(code);
     }
-    TRY(drop_repeated(a, in, first, sum, e));
-    sum->numberless += rows.lines_n - rows.n;
-    return probe_known_add(a, &in->known, in->v + first, in->n - first, e);
+    return n ? ERR_OK : err_set(e, ERR_INPUT, "%s: a header, and no rows behind it", rows_lines_cells(l)->name);
 }
 
 /* The standard input, which may be a pipe, as a file that can be read more than once. */
@@ -182,8 +128,6 @@ enum err_code probe_import(struct arena *a, const struct option_values *v, const
     struct store *s;
     struct imported sum = {.added = 0};
     const char *now, *device, *worker = option_get(v, "worker");
-    const double nan = (double)NAN;
-    const struct result_ceilings none = {nan, nan, nan, nan};
     TRY(probe_device_name(a, v, &device, e));
     if (strcmp(device, "cpu") == 0 || strcmp(device, "cuda") == 0)
         return err_set(e, ERR_USAGE,
@@ -195,35 +139,18 @@ enum err_code probe_import(struct arena *a, const struct option_values *v, const
     char clean[256];
     sum.device = text_clean(clean, sizeof clean, device, strlen(device));
     TRY(run_now(a, &now, e));
-    struct result like = {.origin = {device, "{}", commands_tool(), command, now},
-                          .made = now,
-                          .unit = "",
-                          .cold = false,
-                          .outcome = RESULT_IMPORTED,
-                          .reason = "",
-                          .ceiling = "",
-                          .stop = SAMPLE_GOING,
-                          .error_frac = nan,
-                          .tolerance_frac = nan,
-                          .flops = nan,
-                          .vector_flops = nan,
-                          .read_bytes = nan,
-                          .written_bytes = nan,
-                          .footprint_bytes = nan,
-                          .piece_bytes = nan,
-                          .dram_read_bytes = nan,
-                          .dram_write_bytes = nan,
-                          .dram_reason = "",
-                          .before = none,
-                          .after = none,
-                          .summary = sample_summarise(NULL, 0, NULL)};
+    struct result like = result_unknown();
+    like.origin = (struct result_origin){device, "{}", commands_tool(), command, now};
+    like.made = now;
+    like.outcome = RESULT_IMPORTED;
     TRY(probe_store_open(a, v, true, &s, e));
     for (size_t i = 0; i < v->operands_n; i++)
         if (strcmp(v->operands[i], "-") == 0) TRY(keep_input(e));
-    struct reading in = {.like = &like};
-    TRY(probe_known_read(a, s, &in.known, e));
+    struct reading in = {.like = &like, .sum = &sum};
+    TRY(probe_known_open(a, s, &in.known, e));
     TRY(account_open(a, worker, &in.account, e));
-    for (size_t i = 0; i < v->operands_n; i++) TRY(read_file(a, v->operands[i], &in, &sum, e));
-    TRY(store_add_all(s, in.v, in.n, e));
+    TRY(store_batch_open(a, s, &in.batch, e));
+    for (size_t i = 0; i < v->operands_n; i++) TRY(read_file(a, v->operands[i], &in, e));
+    TRY(store_batch_commit(in.batch, e));
     return say(a, v, &sum, e);
 }

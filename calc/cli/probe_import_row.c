@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "calc/base/text.h"
 #include "calc/base/units.h"
@@ -106,6 +107,26 @@ static bool is_time(const char *text)
                                    two_digits(text + 17, 0, 60) >= 0); /* 60: a leap second */
 }
 
+/* Whether it is behind us, or the clocks of two machines may be so far apart: a day. */
+static bool is_past(const char *text)
+{
+    enum { DAY_S = 24 * 60 * 60 };
+    char tomorrow[sizeof "2026-11-30T00:10:39Z"];
+    const time_t t = time(NULL) + DAY_S;
+    struct tm tm;
+    if (t <= DAY_S || !gmtime_r(&t, &tm) || !strftime(tomorrow, sizeof tomorrow, "%Y-%m-%dT%H:%M:%SZ", &tm))
+        return true;
+    return strncmp(text, tomorrow, strlen(text)) <= 0;
+}
+
+static enum err_code check_time(const struct rows_cells *c, const char *column, const char *text, struct err *e)
+{
+    if (!is_time(text)) return bad_cell(c, column, TIME_WANTED, e);
+    if (is_past(text)) return ERR_OK;
+    return err_set(e, ERR_INPUT, "%s: line %zu: %s: %s is still to come: a clock was wrong, there or here", c->name,
+                   c->row_line, column, text);
+}
+
 /* A name that tables and messages can show: of a line, and not long. */
 bool import_is_name(const char *text)
 {
@@ -141,8 +162,7 @@ static enum err_code import_probed(struct arena *a, const struct rows_cells *c, 
                                       strcmp(h->names[i], PROBE_CELLS_STARTED) == 0);
         struct result unkept = *r; /* those are a ceiling's, and are checked alone */
         if (probe_cells_read(a, h->names[i], c->cell[i], own ? &unkept : r, e) == ERR_OK) {
-            if (*unkept.origin.started && own && !is_time(unkept.origin.started))
-                return bad_cell(c, PROBE_CELLS_STARTED, TIME_WANTED, e);
+            if (*unkept.origin.started && own) TRY(check_time(c, PROBE_CELLS_STARTED, unkept.origin.started, e));
             continue;
         }
         if (e && e->code == ERR_INPUT) return err_prepend(e, "%s: line %zu: %s: ", c->name, c->row_line, h->names[i]);
@@ -151,7 +171,7 @@ static enum err_code import_probed(struct arena *a, const struct rows_cells *c, 
     if (!wire_list_has("fp32,bf16-dot,bf16-tile,int8-dot,tensor,tensor-fp8,tensor-int8", r->unit)) /* kernel.h */
         return bad_cell(c, "unit", "whose peak counts, of a row of a probe", e);
     if (!import_is_name(r->kernel)) return bad_cell(c, PROBE_CELLS_KERNEL, "the name of a kernel", e);
-    if (*r->origin.started && !is_time(r->origin.started)) return bad_cell(c, PROBE_CELLS_STARTED, TIME_WANTED, e);
+    if (*r->origin.started) TRY(check_time(c, PROBE_CELLS_STARTED, r->origin.started, e));
     if (ceiling && (!wire_list_has("compute,read,bandwidth,gather,launch", r->ceiling) || strchr(r->ceiling, ',')))
         return bad_cell(c, "ceiling", "compute, read, bandwidth, gather or launch", e);
     if (result_check_rates(r, e) == ERR_OK) return ERR_OK;
@@ -290,6 +310,22 @@ static enum err_code check_times(const struct rows_cells *c, const struct import
     return bad_cell(c, "latency_us", "the same time as in the row's time_s", e);
 }
 
+/* Work that no device does in the row's time: of one that reaches the limits of result.h in everything. */
+static enum err_code check_possible(const struct rows_cells *c, const struct row *row, struct err *e)
+{
+    struct kernel_work w;
+    struct hw most = {.file = "", .key = "", .name = "", .bandwidth_bytes_per_s = RESULT_BYTES_PER_S_MAX};
+    for (size_t i = 0; i < HW_DTYPES_N; i++) most.peak_flops_per_s[i] = RESULT_FLOPS_PER_S_MAX;
+    most.link_bytes_per_s = most.link_pair_bytes_per_s = most.fabric_bytes_per_s = RESULT_BYTES_PER_S_MAX;
+    most.link_domain = most.pcie_bytes_per_s = most.host_link_bytes_per_s = (double)NAN;
+    most.sm_count = most.l2_bytes = most.clock_mhz = most.sm_version = (double)NAN;
+    if (kernel_work(&row->kernel, &most, &w, NULL) != ERR_OK || !(row->time_s < w.bound_s)) return ERR_OK;
+    return err_set(e, ERR_INPUT,
+                   "%s: line %zu: time_s: %g flops and %g bytes in %g s, no device does more than %g flops/s and %g "
+                   "bytes/s: is time_s in seconds, latency_us in microseconds?",
+                   c->name, c->row_line, w.flops, w.bytes, row->time_s, RESULT_FLOPS_PER_S_MAX, RESULT_BYTES_PER_S_MAX);
+}
+
 /* One checked row of the file as a result. */
 enum err_code import_row(struct arena *a, const struct rows_cells *c, const struct import_columns *h,
                          const struct row *row, struct account *account, struct result *r, struct err *e)
@@ -300,7 +336,7 @@ enum err_code import_row(struct arena *a, const struct rows_cells *c, const stru
     r->cold = row->kernel.cold;
     r->summary.median_s = row->time_s;
     if (*import_cell(c, h->made)) r->made = c->cell[h->made];
-    if (!is_time(r->made)) return bad_cell(c, "made", TIME_WANTED, e);
+    TRY(check_time(c, "made", r->made, e));
     if (!*r->origin.device) r->origin.device = import_cell(c, h->device);
     if (!*r->origin.device)
         return err_set(e, ERR_USAGE,
@@ -309,6 +345,7 @@ enum err_code import_row(struct arena *a, const struct rows_cells *c, const stru
     if (!import_is_name(import_cell(c, h->device))) return bad_cell(c, "device", NAME_WANTED, e);
     TRY(check_said(c, h, e));
     TRY(check_times(c, h, e));
+    TRY(check_possible(c, row, e));
     TRY(read_bytes(c, "dram_read_bytes", h->dram_read, &r->dram_read_bytes, e));
     TRY(read_bytes(c, "dram_write_bytes", h->dram_write, &r->dram_write_bytes, e));
     TRY(import_samples(a, c, h, r, e));
@@ -338,7 +375,7 @@ enum err_code import_ceiling(struct arena *a, const struct rows_cells *c, const 
     if (!*time || *end || !(r->summary.median_s > 0) || !isfinite(r->summary.median_s))
         return bad_cell(c, "time_s", "seconds", e);
     r->made = import_cell(c, h->made);
-    if (!is_time(r->made)) return bad_cell(c, "made", TIME_WANTED, e);
+    TRY(check_time(c, "made", r->made, e));
     if (!*r->origin.device) r->origin.device = import_cell(c, h->device);
     if (!*r->origin.device) return bad_cell(c, "device", "what the ceiling is of", e);
     if (!import_is_name(import_cell(c, h->device))) return bad_cell(c, "device", NAME_WANTED, e);

@@ -7,6 +7,7 @@
 #include "calc/base/text.h"
 #include "calc/cli/commands.h"
 #include "calc/cli/probe_rows.h"
+#include "calc/cli/probe_sink.h"
 #include "calc/cli/probe_verbs.h"
 #include "calc/cli/progress.h"
 #include "calc/cli/this_cpu.h"
@@ -91,45 +92,27 @@ static enum err_code rows_of(struct arena *a, const struct result *r, size_t n, 
 /* -- history, show -- */
 
 /* A name of a list that no result has the kernel of; false: each is some result's. */
-static bool find_unmeasured(const struct result *r, size_t n, const char *list, const char **name, size_t *len)
+static bool find_unmeasured(const char *const *kernels, size_t n, const char *list, const char **name, size_t *len)
 {
     for (*name = list; *name && **name; *name += *len + ((*name)[*len] == ',')) {
         size_t i = 0;
         *len = strcspn(*name, ",");
-        while (i < n && !(strlen(r[i].kernel) == *len && strncmp(r[i].kernel, *name, *len) == 0)) i++;
+        while (i < n && !(strlen(kernels[i]) == *len && strncmp(kernels[i], *name, *len) == 0)) i++;
         if (*len && i == n) return true;
     }
     return false;
 }
 
-/* The kernels of results, each once. */
-static enum err_code kernels_of(struct arena *a, const struct result *r, size_t n, const char ***out, size_t *out_n,
-                                struct err *e)
-{
-    *out_n = 0;
-    *out = arena_array(a, n + 1, sizeof **out);
-    if (!*out) return err_nomem(e);
-    for (size_t i = 0; i < n; i++) {
-        size_t j = 0;
-        while (j < *out_n && strcmp((*out)[j], r[i].kernel) != 0) j++;
-        if (j == *out_n) (*out)[(*out_n)++] = r[i].kernel;
-    }
-    return ERR_OK;
-}
-
 enum err_code probe_check_found(struct arena *a, struct store *s, const struct store_filter *f, size_t found,
                                 struct err *e)
 {
-    static const struct store_filter ALL = {.kernel = NULL};
-    struct result *r;
     const char *name, **kernels;
     size_t n, len, kernels_n;
     char word[64], near[160];
     if (found && !f->kernel) return ERR_OK;
-    TRY(store_read(a, s, &ALL, &r, &n, e));
+    TRY(store_kernels(a, s, &kernels, &kernels_n, &n, e));
     if (!n) return err_set(e, ERR_NO, "no results yet (ridge probe run)");
-    if (find_unmeasured(r, n, f->kernel, &name, &len)) {
-        TRY(kernels_of(a, r, n, &kernels, &kernels_n, e));
+    if (find_unmeasured(kernels, kernels_n, f->kernel, &name, &len)) {
         (void)text_clean(word, sizeof word, name, len);
         return err_set(e, ERR_NO, "no results of a kernel \"%s\"%s", word,
                        text_suggest(near, sizeof near, word, kernels, sizeof *kernels, kernels_n));
@@ -138,45 +121,85 @@ enum err_code probe_check_found(struct arena *a, struct store *s, const struct s
     return err_set(e, ERR_NO, "no such results; there are %zu of other kernels, devices, outcomes or kinds", n);
 }
 
-enum err_code probe_history(struct arena *a, const struct option_values *v, const char *command, struct err *e)
+/* The table of a history, which text shows as its rows want. */
+struct history {
+    struct column *columns;
+    struct probe_sink sink; /* opened by the first row: without any there is no table */
+    const char *device;     /* of the first */
+    bool several, over;
+};
+
+static enum err_code add_row(struct arena *a, const struct option_values *v, struct arena *own, const struct result *r,
+                             struct history *h, struct err *e)
 {
-    struct store *s;
-    struct store_filter f;
-    struct result *r;
-    struct probe_row *rows;
-    size_t n;
-    (void)command;
-    const struct table none = {.columns = probe_row_columns, .n_columns = probe_row_columns_n};
-    struct table chosen;
-    TRY(probe_read_filter(v, &f, e));
-    if (option_get(v, "columns")) TRY(table_select(a, &none, option_get(v, "columns"), &chosen, e));
-    if (f.device) TRY(probe_device_name(a, v, &f.device, e));
-    TRY(probe_store_open(a, v, false, &s, e));
-    TRY(store_read(a, s, &f, &r, &n, e));
-    if (!n) TRY(store_senseless(s, e));
-    TRY(probe_check_found(a, s, &f, n, e));
-    TRY(rows_of(a, r, n, &rows, e));
-    struct column *columns = arena_array(a, probe_row_columns_n, sizeof *columns);
-    if (!columns) return err_nomem(e);
-    memcpy(columns, probe_row_columns, probe_row_columns_n * sizeof *columns);
-    if (probe_rows_over(rows, n)) probe_show_over(columns, probe_row_columns_n);
-    bool several = false; /* rows of two devices are told apart */
-    for (size_t i = 1; i < n && !several; i++) several = strcmp(r[i].origin.device, r[0].origin.device) != 0;
-    for (size_t i = 0; i < probe_row_columns_n && several; i++) {
+    struct probe_row row;
+    TRY(probe_row_fill(own, r, &row, e));
+    if (!h->device) {
+        struct table t = {.columns = h->columns,
+                          .n_columns = probe_row_columns_n,
+                          .stride_bytes = sizeof row,
+                          .schema = "ridge.probe.1",
+                          .tool = commands_tool()};
+        t.scenario_json = option_scenario_json(a, v);
+        h->device = arena_strndup(a, r->origin.device, strlen(r->origin.device));
+        if (!h->device) return err_nomem(e);
+        TRY(probe_sink_open(a, v, &t, TABLE_TEXT, &h->sink, e));
+    }
+    h->several = h->several || strcmp(r->origin.device, h->device) != 0;
+    h->over = h->over || probe_rows_over(&row, 1);
+    return probe_sink_row(&h->sink, &row, e);
+}
+
+/* Rows of two devices are told apart. */
+static void show_devices(struct column *columns)
+{
+    for (size_t i = 0; i < probe_row_columns_n; i++) {
         if (strcmp(columns[i].key, "device") == 0) columns[i].flags |= COLUMN_SHOWN;
         /* its place: the ratio tells what is predicted */
         if (strcmp(columns[i].key, "variant") == 0 || strcmp(columns[i].key, "predicted_s") == 0)
             columns[i].flags |= COLUMN_SPARE;
     }
-    struct table t = {.columns = columns,
-                      .n_columns = probe_row_columns_n,
-                      .rows = rows,
-                      .n_rows = n,
-                      .stride_bytes = sizeof *rows,
-                      .schema = "ridge.probe.1",
-                      .tool = commands_tool()};
-    t.scenario_json = option_scenario_json(a, v);
-    TRY(probe_write_out(a, v, &t, TABLE_TEXT, false, e));
+}
+
+enum err_code probe_history(struct arena *a, const struct option_values *v, const char *command, struct err *e)
+{
+    struct store *s;
+    struct store_filter f;
+    struct store_reading *c;
+    struct history h = {.device = NULL};
+    enum table_format format = TABLE_TEXT;
+    (void)command;
+    const struct table none = {.columns = probe_row_columns, .n_columns = probe_row_columns_n};
+    struct table chosen;
+    TRY(probe_read_filter(v, &f, e));
+    if (option_get(v, "columns")) TRY(table_select(a, &none, option_get(v, "columns"), &chosen, e));
+    if (option_get(v, "format")) TRY(table_format_parse(option_get(v, "format"), &format, e));
+    if (f.device) TRY(probe_device_name(a, v, &f.device, e));
+    TRY(probe_store_open(a, v, false, &s, e));
+    TRY(store_hold(s, e));
+    if (f.kernel) TRY(probe_check_found(a, s, &f, 1, e));
+    h.columns = arena_array(a, probe_row_columns_n, sizeof *h.columns);
+    if (!h.columns) return err_nomem(e);
+    memcpy(h.columns, probe_row_columns, probe_row_columns_n * sizeof *h.columns);
+    TRY(store_each(a, s, &f, &c, e));
+    const bool kept = format == TABLE_TEXT || format == TABLE_MD;
+    if (kept) store_share(c);
+    enum err_code code = ERR_OK;
+    for (bool more = true; more && code == ERR_OK;) {
+        struct arena *own = kept ? a : arena_open(); /* of one result */
+        struct result r;
+        if (!own) return err_nomem(e);
+        code = store_next(c, own, &r, &more, e);
+        if (code == ERR_OK && more) code = add_row(a, v, own, &r, &h, e);
+        if (own != a) arena_close(own);
+    }
+    store_end(c);
+    TRY(code);
+    if (!h.device) TRY(store_senseless(s, e));
+    if (!h.device) return probe_check_found(a, s, &f, 0, e);
+    if (h.over) probe_show_over(h.columns, probe_row_columns_n);
+    if (h.several) show_devices(h.columns);
+    TRY(probe_sink_end(&h.sink, e));
     return store_senseless(s, e);
 }
 
@@ -219,7 +242,7 @@ enum err_code probe_show(struct arena *a, const struct option_values *v, const c
     struct store *s;
     struct store_filter f = {.samples = true};
     struct result *r;
-    struct probe_row *rows;
+    struct probe_row *rows = NULL;
     struct column all[64];
     size_t n;
     (void)command;

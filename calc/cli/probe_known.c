@@ -3,115 +3,173 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "calc/base/json.h"
+#include "calc/base/hash.h"
+#include "calc/base/json_scan.h"
 #include "calc/cli/probe_cells.h"
 
-static int by_time(const void *x, const void *y)
+/* What is known of a row, each once: what it says; that and when it was made; that and its cells as they stand. */
+enum key { SAYS, DATED, EXACT, KEYS_N };
+
+struct slot {
+    uint64_t hash;
+    uint32_t more; /* of the hash */
+    uint32_t file; /* that it was first met in, from 1, the store being 1; 0: a free place */
+};
+
+/* Open addressing; at most three quarters of the places are taken. */
+struct probe_known {
+    struct slot *slots;
+    size_t room, n; /* room: a power of two */
+    uint32_t file;
+};
+
+enum { FIRST_ROOM = 1024 };
+
+static void release(void *what) { free(((struct probe_known *)what)->slots); }
+
+/* -- hashes -- */
+
+/* A second hash that agrees with FNV-1a on no more texts than any other does: the finaliser of MurmurHash3 (fmix64,
+ * Appleby, public domain) over the running value and a word. */
+static uint64_t mix(uint64_t h, uint64_t v)
 {
-    const double a = (*(const struct result *const *)x)->summary.median_s;
-    const double b = (*(const struct result *const *)y)->summary.median_s;
-    return (a > b) - (a < b);
+    h = (h ^ v) * UINT64_C(0xff51afd7ed558ccd);
+    h = (h ^ (h >> 33)) * UINT64_C(0xc4ceb9fe1a85ec53);
+    return h ^ (h >> 33);
 }
 
-/* The same cells, in whatever order their files have them, but for what counts before them there. */
-static bool same_cells(struct arena *a, const char *x, const char *y)
+static void add(uint64_t h[2], const void *data, size_t n)
 {
-    struct json in_x, in_y, v, w;
-    const char *key, *text, *other;
-    if (strcmp(x, y) == 0) return true;
-    if (json_parse(a, "cells", x, strlen(x), &in_x, NULL) != ERR_OK ||
-        json_parse(a, "cells", y, strlen(y), &in_y, NULL) != ERR_OK ||
-        json_len(&in_x) - json_has(&in_x, PROBE_CELLS_PRECEDENCE) !=
-            json_len(&in_y) - json_has(&in_y, PROBE_CELLS_PRECEDENCE))
-        return false;
-    for (size_t i = 0; json_at(&in_x, i, &key, &v); i++)
-        if (strcmp(key, PROBE_CELLS_PRECEDENCE) != 0 &&
-            (!json_has(&in_y, key) || json_str(&v, &text, NULL) != ERR_OK || !json_get(&in_y, key, &w) ||
-             json_str(&w, &other, NULL) != ERR_OK || strcmp(text, other) != 0))
-            return false;
-    return true;
+    const unsigned char *at = data;
+    h[0] = hash_more(h[0], data, n);
+    for (size_t i = 0; i < n; i += sizeof(uint64_t)) {
+        uint64_t word = 0;
+        memcpy(&word, at + i, n - i < sizeof word ? n - i : sizeof word);
+        h[1] = mix(h[1], word + n);
+    }
 }
 
-/* dated: y says when it was made. */
-static bool same_row(struct arena *a, const struct result *x, const struct result *y, bool dated)
-{
-    if (x->shape.n != y->shape.n || strcmp(x->row_kind, y->row_kind) != 0 || strcmp(x->dtype, y->dtype) != 0 ||
-        strcmp(x->origin.device, y->origin.device) != 0 || (dated && strcmp(x->made, y->made) != 0))
-        return false;
-    for (size_t i = 0; i < x->shape.n; i++)
-        if (strcmp(x->shape.arg[i].name, y->shape.arg[i].name) != 0 || x->shape.arg[i].value != y->shape.arg[i].value)
-            return false;
-    return same_cells(a, x->cells, y->cells);
-}
+static void add_text(uint64_t h[2], const char *text) { add(h, text, strlen(text) + 1); }
 
-enum err_code probe_known_read(struct arena *a, struct store *s, struct probe_known *out, struct err *e)
+/* Cells in whatever order: the sum of what each is, but of what counts before the row. */
+static enum err_code add_cells(struct arena *a, const char *cells, uint64_t h[2], struct err *e)
 {
-    const struct store_filter f = {.outcome = result_outcome_name(RESULT_IMPORTED)};
-    struct result *r;
-    TRY(store_read(a, s, &f, &r, &out->n, e));
-    const size_t n = out->n;
-    *out = (struct probe_known){.n = 0};
-    return probe_known_add(a, out, r, n, e);
-}
-
-enum err_code probe_known_add(struct arena *a, struct probe_known *known, const struct result *r, size_t n,
-                              struct err *e)
-{
-    const struct result **all = arena_array(a, known->n + n + 1, sizeof *all);
-    if (!all) return err_nomem(e);
-    if (known->n) memcpy(all, known->v, known->n * sizeof *all);
-    for (size_t i = 0; i < n; i++) all[known->n + i] = &r[i];
-    known->v = all;
-    known->n += n;
-    qsort(known->v, known->n, sizeof *known->v, by_time);
+    struct json_text key, value;
+    bool more = *cells != '\0';
+    uint64_t sum[2] = {0, 0};
+    struct json_scan s = json_scan_open(a, "cells", cells, strlen(cells), e);
+    if (more) TRY(json_scan_object(&s));
+    while (more) {
+        uint64_t one[2] = {hash_start(), 0};
+        TRY(json_scan_member(&s, &key, &more));
+        if (!more) break;
+        const bool counts =
+            !(key.len == strlen(PROBE_CELLS_PRECEDENCE) && memcmp(key.s, PROBE_CELLS_PRECEDENCE, key.len) == 0);
+        add(one, key.s, key.len);
+        TRY(json_scan_text(&s, &value));
+        add(one, value.s, value.len);
+        sum[0] += counts ? one[0] : 0;
+        sum[1] += counts ? one[1] : 0;
+    }
+    add(h, sum, sizeof sum);
     return ERR_OK;
 }
 
-bool probe_known_has(struct arena *a, const struct probe_known *known, const struct result *r, bool dated)
+static struct slot key_of(const uint64_t h[2]) { return (struct slot){.hash = h[0], .more = (uint32_t)(h[1] >> 32)}; }
+
+static enum err_code keys_of(struct arena *a, const struct result *r, struct slot out[KEYS_N], struct err *e)
 {
-    size_t lo = 0, hi = known->n;
-    while (lo < hi) {
-        const size_t mid = lo + (hi - lo) / 2;
-        if (known->v[mid]->summary.median_s < r->summary.median_s)
-            lo = mid + 1;
-        else
-            hi = mid;
+    const char *cells = r->cells ? r->cells : "";
+    uint64_t h[2] = {hash_start(), 0};
+    const char *const texts[] = {r->row_kind, r->dtype, r->origin.device};
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) add_text(h, texts[i]);
+    add(h, &r->summary.median_s, sizeof r->summary.median_s);
+    for (size_t i = 0; i < r->shape.n; i++) {
+        add_text(h, r->shape.arg[i].name);
+        add(h, &r->shape.arg[i].value, sizeof r->shape.arg[i].value);
     }
-    for (; lo < known->n && !(known->v[lo]->summary.median_s > r->summary.median_s); lo++)
-        if (same_row(a, known->v[lo], r, dated)) return true;
-    return false;
+    TRY(add_cells(a, cells, h, e));
+    out[SAYS] = key_of(h);
+    add_text(h, r->made);
+    out[DATED] = key_of(h);
+    add_text(h, cells);
+    out[EXACT] = key_of(h);
+    return ERR_OK;
 }
 
-/* In an order in which equal rows of a file stand together. */
-static int by_row(const struct result *x, const struct result *y)
+/* -- places -- */
+
+/* Where a key stands, or would. */
+static struct slot *place_of(const struct probe_known *k, const struct slot *key)
 {
-    int d = (x->summary.median_s > y->summary.median_s) - (x->summary.median_s < y->summary.median_s);
-    if (!d) d = strcmp(x->row_kind, y->row_kind);
-    if (!d) d = strcmp(x->made, y->made);
-    if (!d) d = strcmp(x->dtype, y->dtype);
-    if (!d) d = strcmp(x->origin.device, y->origin.device);
-    if (!d) d = (x->shape.n > y->shape.n) - (x->shape.n < y->shape.n);
-    for (size_t i = 0; !d && i < x->shape.n; i++) {
-        const int64_t p = x->shape.arg[i].value, q = y->shape.arg[i].value;
-        d = strcmp(x->shape.arg[i].name, y->shape.arg[i].name);
-        if (!d) d = (p > q) - (p < q);
+    for (size_t i = key->more;; i++) {
+        struct slot *at = &k->slots[(key->hash + i) & (k->room - 1)];
+        if (!at->file || (at->hash == key->hash && at->more == key->more)) return at;
     }
-    return d ? d : strcmp(x->cells, y->cells);
 }
 
-static int by_row_and_place(const void *x, const void *y)
+static uint32_t file_of(const struct probe_known *k, const struct slot *key)
 {
-    const struct result *a = *(const struct result *const *)x, *b = *(const struct result *const *)y;
-    const int d = by_row(a, b);
-    return d ? d : (a > b) - (a < b);
+    return k->room ? place_of(k, key)->file : 0;
 }
 
-enum err_code probe_known_repeats(struct arena *a, const struct result *r, size_t n, bool *again, struct err *e)
+static enum err_code insert(struct probe_known *k, const struct slot *key, struct err *e)
 {
-    const struct result **all = arena_array(a, n + 1, sizeof *all);
-    if (!all) return err_nomem(e);
-    for (size_t i = 0; i < n; i++) all[i] = &r[i];
-    qsort(all, n, sizeof *all, by_row_and_place);
-    for (size_t i = 0; i < n; i++) again[all[i] - r] = i > 0 && by_row(all[i - 1], all[i]) == 0;
+    if (4 * (k->n + 1) > 3 * k->room) {
+        struct probe_known grown = {.room = k->room ? 2 * k->room : FIRST_ROOM, .n = k->n, .file = k->file};
+        grown.slots = calloc(grown.room, sizeof *grown.slots);
+        if (!grown.slots) return err_nomem(e);
+        for (size_t i = 0; i < k->room; i++)
+            if (k->slots[i].file) *place_of(&grown, &k->slots[i]) = k->slots[i];
+        free(k->slots);
+        *k = grown;
+    }
+    struct slot *at = place_of(k, key);
+    if (at->file) return ERR_OK;
+    *at = *key;
+    at->file = k->file;
+    k->n++;
+    return ERR_OK;
+}
+
+/* -- what others call -- */
+
+enum err_code probe_known_open(struct arena *a, struct store *s, struct probe_known **out, struct err *e)
+{
+    const struct store_filter f = {.outcome = result_outcome_name(RESULT_IMPORTED)};
+    struct probe_known *k = arena_alloc(a, sizeof *k);
+    struct store_reading *c;
+    enum err_code code = ERR_OK;
+    if (!k) return err_nomem(e);
+    k->file = 1;
+    TRY(arena_defer(a, release, k, e));
+    TRY(store_each(a, s, &f, &c, e));
+    for (bool more = true; more && code == ERR_OK;) {
+        struct arena *own = arena_open(); /* of one result */
+        struct result r;
+        struct slot keys[KEYS_N];
+        if (!own) return err_nomem(e);
+        code = store_next(c, own, &r, &more, e);
+        if (code == ERR_OK && more) code = keys_of(own, &r, keys, e);
+        for (int i = SAYS; i <= DATED && code == ERR_OK && more; i++) code = insert(k, &keys[i], e);
+        arena_close(own);
+    }
+    store_end(c);
+    *out = k;
+    return code;
+}
+
+void probe_known_next_file(struct probe_known *k) { k->file++; }
+
+enum err_code probe_known_meet(struct probe_known *k, struct arena *a, const struct result *r, bool dated,
+                               enum probe_known_as *out, struct err *e)
+{
+    struct slot keys[KEYS_N];
+    TRY(keys_of(a, r, keys, e));
+    const uint32_t before = file_of(k, &keys[dated ? DATED : SAYS]);
+    *out = before && before < k->file            ? PROBE_KNOWN_BEFORE
+           : file_of(k, &keys[EXACT]) == k->file ? PROBE_KNOWN_REPEATED
+                                                 : PROBE_KNOWN_NEW;
+    for (int i = 0; i < KEYS_N && *out == PROBE_KNOWN_NEW; i++) TRY(insert(k, &keys[i], e));
     return ERR_OK;
 }

@@ -242,6 +242,7 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     TRY(work_check_output(w, columns, columns_n, e));
     TRY(budget_read_run(w, &budget, e));
     w->run.set.hot = strcmp(state, "hot") == 0;
+    w->run.set.cold = strcmp(state, "cold") == 0;
     w->run.set.dram_bytes = option_given(w->v, "dram-bytes");
     if (w->run.set.dram_bytes && !option_get(w->v, "worker") && strcmp(option_get(w->v, "device"), "cpu") == 0)
         return err_set(e, ERR_USAGE,

@@ -103,13 +103,6 @@ static enum err_code each_cell(struct arena *a, const struct result *r,
     }
 }
 
-static void take_column(void *closure, const char *key, const char *text)
-{
-    struct sheet *s = closure;
-    (void)text;
-    if (!has_place(key) && (!s->probed || !probe_cells_has(key))) add_column(s, key, COLUMN_STRING, SPARE);
-}
-
 struct filling {
     const struct sheet *sheet;
     union sheet_cell *row;
@@ -166,15 +159,6 @@ static bool has_cell(const struct result *r, const struct probe_cell *c)
     return text && *text;
 }
 
-static void plan_probed(const struct result *r, size_t n, struct sheet *s)
-{
-    if (s->probed) add_column(s, PROBE_CELLS_SHAPE, COLUMN_STRING, SPARE);
-    for (size_t j = 0; j < probe_cells_n; j++)
-        for (size_t i = 0; i < n; i++)
-            if (has_cell(&r[i], &probe_cells[j]))
-                add_column(s, probe_cells[j].column, probe_cells[j].text ? COLUMN_STRING : COLUMN_REAL, SPARE);
-}
-
 static enum err_code fill_probed(struct arena *a, const struct result *r, const struct sheet *s, union sheet_cell *row,
                                  struct err *e)
 {
@@ -199,66 +183,158 @@ static enum err_code fill_probed(struct arena *a, const struct result *r, const 
 
 /* -- columns -- */
 
-/* A number, by either name, where some result has it or its kind must. */
-static void plan_number(const struct result *r, size_t n, const struct rows_number *w, struct sheet *s)
+enum { FORMATS_MAX = 32, CELLS_MAX = 32, NAMES_MAX = 512 };
+
+/* What results have, as far as they were seen. */
+struct sheet_plan {
+    struct arena *arena;
+    bool any, kinds, probed, one, two, op, counted, sampled, disturbed;
+    const struct rows_format *first;
+    /* numbers of formats that some result has, or must have, by the column's name and by the kernel's */
+    bool used[FORMATS_MAX], column[FORMATS_MAX][ROWS_NUMBERS_MAX], own[FORMATS_MAX][ROWS_NUMBERS_MAX];
+    bool cell[CELLS_MAX];                   /* of probe_cells */
+    const char *further[SHEET_COLUMNS_MAX]; /* other columns, in the order they were first met */
+    size_t further_n;
+    bool full;
+    /* of the last result, whose like has no other numbers; last NULL: none */
+    const struct rows_format *last;
+    struct wire_shape shape;
+    const char *names[NAMES_MAX]; /* of its numbers, each kept once */
+    size_t names_n;
+};
+
+enum err_code sheet_plan_open(struct arena *a, struct sheet_plan **out, struct err *e)
 {
-    int64_t v;
-    bool column = false, own = false;
-    for (size_t i = 0; i < n && !(column && own); i++) {
-        column = column || wire_shape_get(&r[i].shape, w->column, &v) || has_implied(&r[i], w->column);
-        own = own || (w->own && wire_shape_get(&r[i].shape, w->own, &v));
-    }
-    if (column) add_column(s, w->column, w->mean ? COLUMN_REAL : COLUMN_INT, SPARE);
-    if (own) add_column(s, w->own, COLUMN_INT, SPARE);
+    *out = arena_alloc(a, sizeof **out);
+    if (!*out) return err_nomem(e);
+    (*out)->arena = a;
+    return rows_formats_n <= FORMATS_MAX && probe_cells_n <= CELLS_MAX
+               ? ERR_OK
+               : err_set(e, ERR_RANGE, "more kinds of rows than there is room for");
 }
 
-static bool is_used(const struct result *r, size_t n, const struct rows_format *f)
+static bool is_like_last(const struct sheet_plan *p, const struct result *r)
 {
-    for (size_t i = 0; i < n; i++)
-        if (store_row_format(&r[i]) == f) return true;
-    return false;
+    if (!p->last || p->last != store_row_format(r) || p->shape.n != r->shape.n) return false;
+    for (size_t i = 0; i < r->shape.n; i++)
+        if (strcmp(p->shape.arg[i].name, r->shape.arg[i].name) != 0) return false;
+    return true;
 }
 
-enum err_code sheet_plan(struct arena *a, const struct result *r, const int64_t *precedence, size_t n, struct sheet *s,
-                         struct err *e)
+static enum err_code keep_name(struct sheet_plan *p, const char *name, const char **out, struct err *e)
 {
-    bool one = false, two = false, op = false, counted = false, sampled = false, disturbed = false;
-    const struct rows_format *first = store_row_format(&r[0]);
-    for (size_t i = 0; i < n; i++) {
-        const struct rows_format *f = store_row_format(&r[i]);
-        s->kinds = s->kinds || f != first;
-        s->probed = s->probed || store_is_probed(&r[i]);
-        s->ranked = s->ranked || precedence[i];
-        one = one || (sheet_is_ceiling(&r[i]) && *r[i].dtype);
-        if (sheet_is_ceiling(&r[i])) continue;
-        sampled = sampled || r[i].times_n;
-        one = one || !two_formats(f);
-        two = two || two_formats(f);
-        op = op || has_op(f);
-        counted = counted || !isnan(r[i].dram_read_bytes);
-        disturbed = disturbed || r[i].discards_n;
+    size_t i = 0;
+    *out = NULL;
+    while (i < p->names_n && strcmp(p->names[i], name) != 0) i++;
+    if (i == NAMES_MAX) return ERR_OK;
+    if (i == p->names_n && !(p->names[p->names_n++] = arena_strndup(p->arena, name, strlen(name)))) return err_nomem(e);
+    *out = p->names[i];
+    return ERR_OK;
+}
+
+static enum err_code add_further(struct sheet_plan *p, const char *key, struct err *e)
+{
+    for (size_t i = 0; i < p->further_n; i++)
+        if (strcmp(p->further[i], key) == 0) return ERR_OK;
+    p->full = p->full || p->further_n == SHEET_COLUMNS_MAX;
+    if (p->full) return ERR_OK;
+    const char *copy = arena_strndup(p->arena, key, strlen(key));
+    if (copy) p->further[p->further_n++] = copy;
+    return copy ? ERR_OK : err_nomem(e);
+}
+
+/* The numbers of a result, and of its format those that it must have. */
+static enum err_code see_shape(struct sheet_plan *p, const struct result *r, struct err *e)
+{
+    if (is_like_last(p, r)) return ERR_OK;
+    const struct rows_format *own = store_row_format(r);
+    for (size_t i = 0; i < rows_formats_n; i++) {
+        p->used[i] = p->used[i] || own == &rows_formats[i];
+        for (size_t j = 0; j < rows_formats[i].numbers_n; j++) {
+            const struct rows_number *w = &rows_formats[i].numbers[j];
+            int64_t v;
+            p->column[i][j] = p->column[i][j] || wire_shape_get(&r->shape, w->column, &v) || has_implied(r, w->column);
+            p->own[i][j] = p->own[i][j] || (w->own && wire_shape_get(&r->shape, w->own, &v));
+        }
     }
-    if (s->kinds) add_column(s, ROWS_KIND_COLUMN, COLUMN_STRING, COLUMN_SHOWN);
+    p->last = own;
+    p->shape.n = 0;
+    for (size_t j = 0; j < r->shape.n; j++) {
+        const char *name = r->shape.arg[j].name, **const kept = &p->shape.arg[p->shape.n++].name;
+        TRY(keep_name(p, name, kept, e));
+        if (!*kept) p->last = NULL;
+        if (!sheet_is_ceiling(r)) TRY(add_further(p, name, e));
+    }
+    return ERR_OK;
+}
+
+struct taking {
+    struct sheet_plan *plan;
+    enum err_code code;
+    struct err *err;
+};
+
+static void take_column(void *closure, const char *key, const char *text)
+{
+    struct taking *t = closure;
+    (void)text;
+    if (t->code == ERR_OK && !has_place(key)) t->code = add_further(t->plan, key, t->err);
+}
+
+enum err_code sheet_see(struct sheet_plan *p, struct arena *a, const struct result *r, struct err *e)
+{
+    const struct rows_format *f = store_row_format(r);
+    struct taking t = {p, ERR_OK, e};
+    if (!p->any) p->first = f;
+    p->kinds = p->kinds || f != p->first;
+    p->probed = p->probed || store_is_probed(r);
+    TRY(see_shape(p, r, e));
+    p->any = true;
+    for (size_t i = 0; i < probe_cells_n; i++) p->cell[i] = p->cell[i] || has_cell(r, &probe_cells[i]);
+    TRY(each_cell(a, r, take_column, &t, e));
+    TRY(t.code);
+    p->one = p->one || (sheet_is_ceiling(r) && *r->dtype);
+    if (sheet_is_ceiling(r)) return ERR_OK;
+    p->sampled = p->sampled || r->times_n;
+    p->one = p->one || !two_formats(f);
+    p->two = p->two || two_formats(f);
+    p->op = p->op || has_op(f);
+    p->counted = p->counted || !isnan(r->dram_read_bytes);
+    p->disturbed = p->disturbed || r->discards_n;
+    return ERR_OK;
+}
+
+static void plan_numbers(const struct sheet_plan *p, struct sheet *s)
+{
     for (size_t i = 0; i < rows_formats_n; i++)
-        for (size_t j = 0; j < rows_formats[i].numbers_n && is_used(r, n, &rows_formats[i]); j++)
-            plan_number(r, n, &rows_formats[i].numbers[j], s);
-    if (one) add_column(s, "dtype", COLUMN_STRING, COLUMN_SHOWN);
-    if (two) add_column(s, "q_dtype", COLUMN_STRING, COLUMN_SHOWN);
-    if (two) add_column(s, "kv_dtype", COLUMN_STRING, COLUMN_SHOWN);
-    for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; j < r[i].shape.n && !sheet_is_ceiling(&r[i]); j++)
-            add_column(s, r[i].shape.arg[j].name, COLUMN_STRING, SPARE);
-        TRY(each_cell(a, &r[i], take_column, s, e));
-    }
-    for (size_t i = op ? 0 : 1; i < ORIGIN_N; i++)
+        for (size_t j = 0; j < rows_formats[i].numbers_n && p->used[i]; j++) {
+            const struct rows_number *w = &rows_formats[i].numbers[j];
+            if (p->column[i][j]) add_column(s, w->column, w->mean ? COLUMN_REAL : COLUMN_INT, SPARE);
+            if (p->own[i][j]) add_column(s, w->own, COLUMN_INT, SPARE);
+        }
+}
+
+enum err_code sheet_columns(const struct sheet_plan *p, bool ranked, struct sheet *s, struct err *e)
+{
+    *s = (struct sheet){.kinds = p->kinds, .probed = p->probed, .ranked = ranked, .full = p->full};
+    if (p->kinds) add_column(s, ROWS_KIND_COLUMN, COLUMN_STRING, COLUMN_SHOWN);
+    plan_numbers(p, s);
+    if (p->one) add_column(s, "dtype", COLUMN_STRING, COLUMN_SHOWN);
+    if (p->two) add_column(s, "q_dtype", COLUMN_STRING, COLUMN_SHOWN);
+    if (p->two) add_column(s, "kv_dtype", COLUMN_STRING, COLUMN_SHOWN);
+    for (size_t i = 0; i < p->further_n; i++)
+        if (!p->probed || !probe_cells_has(p->further[i])) add_column(s, p->further[i], COLUMN_STRING, SPARE);
+    for (size_t i = p->op ? 0 : 1; i < ORIGIN_N; i++)
         add_column(s, ORIGIN[i], COLUMN_STRING, strcmp(ORIGIN[i], "state") == 0 ? COLUMN_SHOWN : SPARE);
-    plan_probed(r, n, s);
-    if (s->ranked) add_column(s, PROBE_CELLS_PRECEDENCE, COLUMN_INT, SPARE);
+    if (p->probed) add_column(s, PROBE_CELLS_SHAPE, COLUMN_STRING, SPARE);
+    for (size_t i = 0; i < probe_cells_n; i++)
+        if (p->cell[i]) add_column(s, probe_cells[i].column, probe_cells[i].text ? COLUMN_STRING : COLUMN_REAL, SPARE);
+    if (ranked) add_column(s, PROBE_CELLS_PRECEDENCE, COLUMN_INT, SPARE);
     for (size_t i = 0; i < MEASURED_N; i++) {
         const char *key = MEASURED[i].key;
-        if (!counted && strncmp(key, "dram_", 5) == 0) continue;
-        if (!sampled && strcmp(key, "times_s") == 0) continue;
-        if (!disturbed && strcmp(key, "discards_s") == 0) continue;
+        if (!p->counted && strncmp(key, "dram_", 5) == 0) continue;
+        if (!p->sampled && strcmp(key, "times_s") == 0) continue;
+        if (!p->disturbed && strcmp(key, "discards_s") == 0) continue;
         add_column(s, key, MEASURED[i].kind, MEASURED[i].flags);
     }
     return s->full ? err_set(e, ERR_RANGE, "more than %d columns: --kind or --kernel picks some", SHEET_COLUMNS_MAX)

@@ -31,10 +31,13 @@ union sheet_cell {
 /* sheet_is_ceiling -- of the machine: a row of the kind ROWS_KIND_CEILING. */
 bool sheet_is_ceiling(const struct result *r);
 
-/* sheet_plan -- the columns of n results, n > 0; precedence: of each, how many others count before it. Errors:
- * ERR_RANGE more than there is room for; ERR_NOMEM. */
-enum err_code sheet_plan(struct arena *a, const struct result *r, const int64_t *precedence, size_t n, struct sheet *s,
-                         struct err *e);
+/* sheet_plan_open -- of no result yet; sheet_see -- one more (a is for a moment); sheet_columns -- the columns of all
+ * that were seen, of some; ranked: they are of several precedences. Errors: ERR_RANGE more columns than there is room
+ * for; ERR_NOMEM. */
+struct sheet_plan;
+enum err_code sheet_plan_open(struct arena *a, struct sheet_plan **out, struct err *e);
+enum err_code sheet_see(struct sheet_plan *p, struct arena *a, const struct result *r, struct err *e);
+enum err_code sheet_columns(const struct sheet_plan *p, bool ranked, struct sheet *s, struct err *e);
 
 /* sheet_fill -- the cells of one of them, s->n of them. Errors: ERR_NOMEM. */
 enum err_code sheet_fill(struct arena *a, const struct result *r, int64_t precedence, const struct sheet *s,

@@ -1,6 +1,5 @@
 #include "calc/cli/probed_rows.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "calc/cli/probe_cells.h"
@@ -11,21 +10,9 @@
 static enum err_code mark_row(struct arena *a, const struct rows_cells *header, const struct rows_cells *c,
                               const struct hw *hw, struct row *row, struct err *e)
 {
-    const double nan = (double)NAN;
-    const struct result_ceilings none = {nan, nan, nan, nan};
-    struct result r = {.kernel = "",
-                       .unit = "",
-                       .ceiling = "",
-                       .cold = row->kernel.cold,
-                       .flops = nan,
-                       .vector_flops = nan,
-                       .read_bytes = nan,
-                       .written_bytes = nan,
-                       .footprint_bytes = nan,
-                       .piece_bytes = nan,
-                       .before = none,
-                       .after = none,
-                       .summary = {.n = 1, .median_s = row->time_s}};
+    struct result r = result_unknown();
+    r.cold = row->kernel.cold;
+    r.summary.median_s = row->time_s;
     for (size_t i = 0; i < c->n; i++) {
         if (probe_cells_read(a, header->cell[i], c->cell[i], &r, e) == ERR_OK) continue;
         if (e && e->code == ERR_INPUT)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "calc/base/text.h"
 #include "calc/cli/commands.h"
 #include "calc/cli/report.h"
 #include "calc/cli/scope.h"
@@ -67,7 +68,7 @@ static void answer_headroom(struct report *r)
 static void answer_simulation(struct report *r)
 {
     const struct planner_verified *v = &r->verified;
-    char s[TEXT], t[TEXT];
+    char s[TEXT], t[TEXT], n[TEXT_COUNT_MAX];
     if (r->unsimulated)
         paragraph(r->o, "", arena_printf(r->arena, "Not simulated request by request: %s.", r->unsimulated));
     else
@@ -81,15 +82,14 @@ static void answer_simulation(struct report *r)
     if (near && *near) paragraph(r->o, "", arena_printf(r->arena, "%s.", near));
     if (r->c->refuted)
         paragraph(r->o, "",
-                  arena_printf(r->arena,
-                               "%lld plan%s that cost no more kept every promise on paper and not when simulated.",
-                               (long long)r->c->refuted, r->c->refuted == 1 ? "" : "s"));
+                  arena_printf(r->arena, "%s that cost no more kept every promise on paper and not when simulated.",
+                               text_count(n, r->c->refuted, "plan")));
     if (r->c->confirmed.cut)
         paragraph(r->o, "warn",
                   arena_printf(r->arena,
-                               "The search was cut: behind %d simulations only the best plan of each cost was "
+                               "The search was cut: behind %s only the best plan of each cost was "
                                "simulated, so a cheaper one may be missed.",
-                               (int)r->c->simulations));
+                               text_count(n, r->c->simulations, "simulation")));
     for (enum planner_skip why = 0; why < PLANNER_SKIPS; why++) {
         const char *text = plan_skipped_text(r->arena, r->c, why);
         if (text) paragraph(r->o, "", arena_printf(r->arena, "%s.", text));
@@ -142,15 +142,15 @@ enum err_code report_answer(struct report *r, struct err *e)
     }
     const struct planner_format *f = &r->c->format[x->format];
     const int64_t copies = x->layout.replicas;
+    char n[4][TEXT_COUNT_MAX];
     const char *layout = plan_layout_words(r->arena, &x->layout);
     paragraph(r->o, "key",
               arena_printf(r->arena,
-                           "%lld x %s (%s): %lld cop%s of %lld GPU%s; weights %s, cache %s; at most %lld sequences and "
-                           "%lld tokens a step in a copy.",
-                           (long long)x->gpus, r->c->device[x->device].hw->key, layout ? layout : "", (long long)copies,
-                           copies == 1 ? "y" : "ies", (long long)(x->gpus / copies), x->gpus == copies ? "" : "s",
-                           f->weights ? f->weights : "as stored", f->kv ? f->kv : "as stored", (long long)x->seqs,
-                           (long long)x->step_tokens));
+                           "%lld x %s (%s): %s of %s; weights %s, cache %s; at most %s and %s a step in a copy.",
+                           (long long)x->gpus, r->c->device[x->device].hw->key, layout ? layout : "",
+                           text_count(n[0], copies, "copy"), text_count(n[1], x->gpus / copies, "GPU"),
+                           f->weights ? f->weights : "as stored", f->kv ? f->kv : "as stored",
+                           text_count(n[2], x->seqs, "sequence"), text_count(n[3], x->step_tokens, "token")));
     const char *legend = plan_layout_legend(layout_routed(f->model) != NULL, x->layout.dcp > 1);
     paragraph(r->o, "soft", arena_printf(r->arena, "L%s.", legend + 1));
     answer_money(r);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "calc/base/text.h"
 #include "calc/cli/report.h"
 
 enum { TEXT = UNITS_TEXT_MAX };
@@ -42,21 +43,23 @@ static void latencies(struct report *r)
     /* two pools: of the copies that decode */
     const double each_per_s = x->rate_per_s * copies / (copies - (double)x->prefill);
     const double later_s = (q->traffic.output_tokens - 1) * p->tpot_mean_s;
-    put_figure(
-        r, x->prefill > 0 ? "sequences in flight, a copy that decodes" : "sequences in flight, a copy",
-        arena_printf(r->arena, "%.4g", p->batch),
-        "Little: rate of a copy * time in its steps: those of the first token, without the wait for a place, and "
-        "those of the others",
-        arena_printf(r->arena, "%.4g/s * (%s + (%.4g - 1) * %s)", each_per_s,
-                     units_format_time((char[TEXT]){0}, fmax(0, p->batch / each_per_s - later_s)),
-                     q->traffic.output_tokens, units_format_time(t, p->tpot_mean_s)));
+    if (!isnan(p->batch)) /* saturated on paper */
+        put_figure(
+            r, x->prefill > 0 ? "sequences in flight, a copy that decodes" : "sequences in flight, a copy",
+            arena_printf(r->arena, "%.4g", p->batch),
+            "Little: rate of a copy * time in its steps: those of the first token, without the wait for a place, and "
+            "those of the others",
+            arena_printf(r->arena, "%.4g/s * (%s + (%.4g - 1) * %s)", each_per_s,
+                         units_format_time((char[TEXT]){0}, fmax(0, p->batch / each_per_s - later_s)),
+                         q->traffic.output_tokens, units_format_time(t, p->tpot_mean_s)));
     put_figure(
         r, "load", arena_printf(r->arena, "%.1f %%", 100 * x->rate_per_s / p->saturation_per_s),
         "rate / (copies * saturation of one)",
         arena_printf(r->arena, "%.4g / (%.0f * %.4g) requests/s", q->traffic.rate_per_s, copies, p->saturation_per_s));
-    put_figure(r, "in steps", arena_printf(r->arena, "%.1f %% of the time", 100 * p->busy_frac),
-               "busy = prefill + decode, by what each takes alone",
-               arena_printf(r->arena, "%.1f %% + %.1f %%", 100 * p->prefill_frac, 100 * p->decode_frac));
+    if (!isnan(p->busy_frac))
+        put_figure(r, "in steps", arena_printf(r->arena, "%.1f %% of the time", 100 * p->busy_frac),
+                   "busy = prefill + decode, by what each takes alone",
+                   arena_printf(r->arena, "%.1f %% + %.1f %%", 100 * p->prefill_frac, 100 * p->decode_frac));
 }
 
 static void money(struct report *r)
@@ -98,6 +101,7 @@ static void money(struct report *r)
 
 static void memory(struct report *r)
 {
+    char tokens[TEXT_COUNT_MAX], seqs[TEXT_COUNT_MAX];
     static const char *const HEAD[] = {"memory", "value", "how", "with numbers"};
     const struct planner_plan *x = r->best;
     const struct planner_traffic *t = &r->c->request.traffic;
@@ -116,8 +120,8 @@ static void memory(struct report *r)
                NULL);
     put_figure(r, "left to the engine", units_format_bytes(s, x->reserve_bytes),
                "the part that it does not take, activations of its largest step, and what is outside its allocator",
-               arena_printf(r->arena, "steps of %lld tokens and %lld sequences", (long long)x->step_tokens,
-                            (long long)x->seqs));
+               arena_printf(r->arena, "steps of %s and %s", text_count(tokens, x->step_tokens, "token"),
+                            text_count(seqs, x->seqs, "sequence")));
     put_figure(r, "cache", units_format_bytes(s, x->pool_bytes), "usable - weights - left to the engine", NULL);
     put_figure(r, "a sequence", units_format_bytes(s, x->sequence_bytes),
                "bytes of a token * mean context and half a block; states",
@@ -352,13 +356,15 @@ static enum err_code simulation(struct report *r, struct err *e)
         return ERR_OK;
     }
     const double limit_s[] = {q->ttft.s, q->tpot.s}, frac[] = {q->ttft.frac, q->tpot.frac};
+    char n[4][TEXT_COUNT_MAX];
     out_str(r->o, "<p>");
     report_put(r->o,
-               "%zu requests through a scheduler with chunked prefill on %lld copies, the least loaded first; %lld "
-               "steps, busy %.1f %% of the time, %lld preemptions.",
-               r->run.result.finished, (long long)r->best->layout.replicas, (long long)r->run.result.steps,
+               "%s through a scheduler with chunked prefill on %s, the least loaded first; %s, busy %.1f %% of the "
+               "time, %s.",
+               text_count(n[0], (int64_t)r->run.result.finished, "request"),
+               text_count(n[1], r->best->layout.replicas, "copy"), text_count(n[2], r->run.result.steps, "step"),
                100 * r->run.result.busy_s / r->run.result.span_s / (double)r->best->layout.replicas,
-               (long long)r->run.result.preemptions);
+               text_count(n[3], r->run.result.preemptions, "preemption"));
     out_str(r->o, "</p>\n");
     TRY(spreads(r, e));
     TRY(simulate_part_charts(r->arena, &r->run.result, limit_s, frac, part, e));

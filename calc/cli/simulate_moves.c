@@ -173,7 +173,7 @@ void simulate_moves_heading(struct out *o, const struct simulate_case *c)
 {
     const struct simulate_setup *s = &c->setup;
     const struct simulate_pools *p = &s->pools;
-    char rate[UNITS_TEXT_MAX], room[UNITS_TEXT_MAX], clean[96];
+    char rate[UNITS_TEXT_MAX], room[UNITS_TEXT_MAX], n[TEXT_COUNT_MAX], clean[96];
     if (p->prefill > 0)
         simulate_put_line(o, "%lld prefill%s, %lld decode%s; caches cross at %s a GPU (%s), %s", (long long)p->prefill,
                           p->prefill == 1 ? "s" : "", (long long)c->decoders, c->decoders == 1 ? "s" : "",
@@ -184,9 +184,9 @@ void simulate_moves_heading(struct out *o, const struct simulate_case *c)
         char tree[64] = "";
         if (s->draft.of->shape)
             (void)snprintf(tree, sizeof tree, " as a tree %lld deep", (long long)s->draft.of->shape->depth);
-        simulate_put_line(o, "%s drafts %lld tokens a step%s, of which %s are kept%s",
+        simulate_put_line(o, "%s drafts %s a step%s, of which %s are kept%s",
                           text_clean(clean, sizeof clean, c->of.draft.name, strlen(c->of.draft.name)),
-                          (long long)speculate_drafted(s->draft.of, s->draft.gamma), tree,
+                          text_count(n, speculate_drafted(s->draft.of, s->draft.gamma), "token"), tree,
                           c->request.drafting.accept_text, s->draft.of->bonus ? "" : ", without a bonus");
     }
     if (s->tier.blocks > 0) heading_tier(o, c);
@@ -200,17 +200,17 @@ static enum err_code pools_text(struct out *o, const struct simulate_case *c, st
 {
     static const char *const NAME[] = {"prefill", "decode"};
     const struct simulate_result *r = &c->result;
-    char t[UNITS_TEXT_MAX], u[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
+    char t[UNITS_TEXT_MAX], u[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], n[TEXT_COUNT_MAX];
     struct simulate_spread move;
     TRY(simulate_spread_of(r, simulate_move_s, &move, e));
     for (int i = 0; i < 2; i++)
         simulate_put_line(o, "%s: busy %.1f %%, batch %.1f on average, %lld at most, cache %.1f %% in use", NAME[i],
                           100 * r->pool[i].busy_s / r->span_s / (double)r->pool[i].replicas, r->pool[i].mean_running,
                           (long long)r->pool[i].most_running, 100 * r->pool[i].block_frac);
-    simulate_put_line(
-        o, "%lld caches moved, %s a GPU: %s after the first token on average, %s at p99; links busy %.1f %%",
-        (long long)r->transfers, units_format_bytes(b, r->transfer_bytes), units_format_time(t, move.mean),
-        units_format_time(u, move.p99), 100 * r->link_busy_s / r->span_s / (double)c->setup.pools.prefill);
+    simulate_put_line(o, "%s moved, %s a GPU: %s after the first token on average, %s at p99; links busy %.1f %%",
+                      text_count(n, (int64_t)r->transfers, "cache"), units_format_bytes(b, r->transfer_bytes),
+                      units_format_time(t, move.mean), units_format_time(u, move.p99),
+                      100 * r->link_busy_s / r->span_s / (double)c->setup.pools.prefill);
     return ERR_OK;
 }
 
@@ -218,15 +218,15 @@ enum err_code simulate_moves_text(struct out *o, const struct simulate_case *c, 
 {
     const struct simulate_result *r = &c->result;
     const struct simulate_setup *s = &c->setup;
-    char t[UNITS_TEXT_MAX], u[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX];
+    char t[UNITS_TEXT_MAX], u[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], n[TEXT_COUNT_MAX];
     if (s->pools.prefill > 0) TRY(pools_text(o, c, e));
     if (s->tier.blocks > 0)
         simulate_put_line(o,
-                          "%.1f %% of the prompts' tokens, part of those, came from the host: %lld loads of %s a "
+                          "%.1f %% of the prompts' tokens, part of those, came from the host: %s of %s a "
                           "GPU%s, which waited %s "
                           "each; %s were copied there",
-                          r->prompt_tokens > 0 ? 100 * r->loaded_tokens / r->prompt_tokens : 0, (long long)r->loads,
-                          units_format_bytes(b, r->loaded_bytes),
+                          r->prompt_tokens > 0 ? 100 * r->loaded_tokens / r->prompt_tokens : 0,
+                          text_count(n, (int64_t)r->loads, "load"), units_format_bytes(b, r->loaded_bytes),
                           r->loads > 0 && r->preemptions > 0 ? ", those again after preemptions included" : "",
                           units_format_time(t, r->loads > 0 ? r->load_wait_s / (double)r->loads : 0),
                           units_format_bytes(u, r->hosted_bytes));

@@ -400,15 +400,15 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
         (void)snprintf(spread, sizeof spread, "%sEP %lld, ", groups, (long long)w.ep);
     }
     char line[320], count[TEXT_COUNT_MAX], more[TEXT_COUNT_MAX];
-    (void)snprintf(line, sizeof line, "%s on %lld x %s, TP %lld, %s%s%lld replica%s",
+    (void)snprintf(line, sizeof line, "%s on %lld x %s, TP %lld, %s%s%s",
                    text_clean(model, sizeof model, of->model.name, strlen(of->model.name)), (long long)of->gpus,
                    text_clean(device, sizeof device, of->hw.name, strlen(of->hw.name)), (long long)of->tp, shared,
-                   spread, (long long)s->replicas, s->replicas == 1 ? "" : "s");
+                   spread, text_count(count, s->replicas, "replica"));
     option_wrap(o, line, 0, 2);
-    simulate_put_line(o, "%s%s: %s of cache a GPU, %lld tokens a replica in blocks of %lld%s", c->memory,
+    simulate_put_line(o, "%s%s: %s of cache a GPU, %s a replica in blocks of %lld%s", c->memory,
                       c->request.engine ? ", pool by the engine's rule" : ", all that weights and activations leave",
-                      units_format_bytes(b, c->pool_bytes), (long long)s->pool_tokens, (long long)s->block_tokens,
-                      c->setup.prefix_cache ? ", prefixes cached" : "");
+                      units_format_bytes(b, c->pool_bytes), text_count(count, s->pool_tokens, "token"),
+                      (long long)s->block_tokens, c->setup.prefix_cache ? ", prefixes cached" : "");
     if (c->setup.policy == SIMULATE_STATIC)
         simulate_put_line(o, "static batches of at most %lld", (long long)s->max_num_seqs);
     else
@@ -453,7 +453,7 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
     if (c->p90 && !of_floors)
         simulate_put_line(o, "at P90 of the band: every step takes %.4g times its median", c->setup.slower);
     if (c->trace)
-        simulate_put_line(o, "%lld request%s of %s%s", (long long)s->requests, s->requests == 1 ? "" : "s",
+        simulate_put_line(o, "%s of %s%s", text_count(count, s->requests, "request"),
                           text_clean(trace, sizeof trace, c->trace, strlen(c->trace)), offered_text(offered, s));
     else if (c->spec.concurrency > 0)
         simulate_put_line(o, "%s of %s, each with one at a time, seed %lld", text_count(count, s->requests, "request"),
@@ -512,7 +512,7 @@ static void write_verdict(struct out *o, const struct simulate_case *c, const st
 
 static enum err_code write_text(struct out *o, const struct simulate_case *c, const struct summary *s, struct err *e)
 {
-    char t[UNITS_TEXT_MAX];
+    char t[UNITS_TEXT_MAX], n[TEXT_COUNT_MAX];
     write_heading(o, c, s);
     if (s->finished == 0) {
         simulate_put_line(o, "no request was answered, so nothing has a time");
@@ -523,19 +523,20 @@ static enum err_code write_text(struct out *o, const struct simulate_case *c, co
     simulate_put_line(o, "%lld answered in %s: %.4g requests a second, %.5g tokens out and %.5g in",
                       (long long)s->finished, units_format_time(t, s->span_s), s->served_per_s, s->output_tok_per_s,
                       s->prompt_tok_per_s);
-    simulate_put_line(o, "batch %.1f on average while busy, %.0f at most; busy %.1f %% of the time, in %.0f steps",
-                      s->batch_mean, s->batch_max, 100 * s->busy_frac, s->steps);
+    simulate_put_line(o, "batch %.1f on average while busy, %.0f at most; busy %.1f %% of the time, in %s",
+                      s->batch_mean, s->batch_max, 100 * s->busy_frac, text_count(n, (int64_t)s->steps, "step"));
     simulate_put_line(
         o,
         c->setup.prefix_cache || c->work.samples > 1
             ? "cache %.1f %% in use, %.1f %% at most; sequences hold %.1f %% of that in use, shared blocks counted for "
-              "each; %.0f preemptions"
-            : "cache %.1f %% in use, %.1f %% at most; of that in use %.1f %% holds tokens; %.0f preemptions",
-        100 * s->blocks_frac, 100 * s->blocks_max_frac, 100 * s->useful_frac, s->preemptions);
+              "each; %s"
+            : "cache %.1f %% in use, %.1f %% at most; of that in use %.1f %% holds tokens; %s",
+        100 * s->blocks_frac, 100 * s->blocks_max_frac, 100 * s->useful_frac,
+        text_count(n, (int64_t)s->preemptions, "preemption"));
     if (c->setup.prefix_cache)
-        simulate_put_line(o, "prefix cache: %.1f %% of the prompts' tokens were there; %.0f blocks evicted",
-                          100 * s->cached_frac, s->evicted_blocks);
-    if (s->samples > 1) simulate_put_line(o, "%.0f blocks copied on write", s->copied_blocks);
+        simulate_put_line(o, "prefix cache: %.1f %% of the prompts' tokens were there; %s evicted",
+                          100 * s->cached_frac, text_count(n, (int64_t)s->evicted_blocks, "block"));
+    if (s->samples > 1) simulate_put_line(o, "%s copied on write", text_count(n, (int64_t)s->copied_blocks, "block"));
     TRY(simulate_moves_text(o, c, e));
     write_verdict(o, c, s);
     return ERR_OK;
@@ -627,11 +628,13 @@ enum err_code simulate_plot(struct arena *a, const struct simulate_case *c, enum
 {
     struct simulate_bins *b = arena_alloc(a, sizeof *b);
     struct out *csv;
+    char n[TEXT_COUNT_MAX];
     if (!b) return err_nomem(e);
-    const char *subtitle = arena_printf(a, "%s, %lld requests, %s%s", c->of.hw.key, (long long)c->result.n, c->policy,
-                                        c->result.partial   ? ", PARTIAL"
-                                        : c->result.growing ? ", NO STEADY STATE"
-                                                            : "");
+    const char *subtitle =
+        arena_printf(a, "%s, %s, %s%s", c->of.hw.key, text_count(n, (int64_t)c->result.n, "request"), c->policy,
+                     c->result.partial   ? ", PARTIAL"
+                     : c->result.growing ? ", NO STEADY STATE"
+                                         : "");
     if (!subtitle) return err_nomem(e);
     if (which == SIMULATE_REQUESTS) return plot_parts(a, c, subtitle, output, e);
     if (c->steps_n == 0) return err_set(e, ERR_NO, "no step was made: nothing to draw");

@@ -350,7 +350,8 @@ static void build_experts(struct build *b, const struct ffn *f)
     if (latent) build_linear(b, "latent_up", "[B*T, Z] x [Z, D]", WEIGHT_FFN, b->rows, Y->Z, Y->D, false);
     build_image_experts(b, f);
     if (f->shared_width == 0) return;
-    const struct ffn shared = {.kind = FFN_DENSE, .gated = f->gated};
+    const struct ffn shared = {
+        .kind = FFN_DENSE, .gated = f->gated, .up_bias = f->shared_bias, .down_bias = f->shared_bias};
     build_dense(b, "shared_up", "shared_act", "shared_down", &shared, Y->Fs);
     if (f->shared_gate)
         build_linear(b, "shared_gate", "[B*T, D] x [D, 1]", WEIGHT_ROUTER, b->rows, Y->D, INT(1), false);

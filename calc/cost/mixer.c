@@ -165,8 +165,9 @@ static void build_qkv(struct build *b, const struct mixer *x)
     } else {
         build_stacked(b, "qkv_proj",
                       x->output_gate ? "[B*T, D] x [D, 2*N*H + K*(H+Hv)]" : "[B*T, D] x [D, N*H + K*(H+Hv)]",
-                      WEIGHT_MIXER, b->rows, in, 3, all, x->qkv_bias && !x->k_unbiased);
+                      WEIGHT_MIXER, b->rows, in, 3, all, x->qkv_bias && !x->k_unbiased && !x->gate_apart);
         if (x->qkv_bias && x->k_unbiased) build_bias(b, SUM(q, v));
+        if (x->qkv_bias && x->gate_apart) build_bias(b, SUM(q, k, v));
     }
     if (x->adapter_rank > 0) build_adapters(b, in, all);
     if (x->recurrence.conv_taps > 0) build_conv(b, x, build_conv_channels(b, x), 0, 1);

@@ -52,6 +52,7 @@ struct calibrated {
     const struct hw *hw;
     struct phase_calls phase[PASSES]; /* the last of them mixed */
     struct steps_table steps;
+    double launch_s;                /* of a kernel launched by itself */
     double widest_low, widest_high; /* of all whole steps measured */
     double *room;                   /* [KERNEL_FEATURES_MAX] */
     const char *note[NOTES_MAX];
@@ -270,7 +271,7 @@ static enum err_code add_launches(struct arena *a, struct calibrated *c, struct 
                                     "launched one by one: a step takes %s for each of its kernels at least "
                                     "(configs/efficiency/steps.json); collectives as measured so, all other kernels as "
                                     "in graphs",
-                                    units_format_time(launch, c->steps.launch_s));
+                                    units_format_time(launch, c->launch_s));
     if (!text) return err_nomem(e);
     c->note[c->notes_n++] = text;
     return ERR_OK;
@@ -323,6 +324,7 @@ enum err_code calibrated_open(struct arena *a, const struct calibrated_setup *se
     if (!c->room) return err_nomem(e);
     c->hw = step_pass_of(setup->step, STEP_DECODE).setup->hw;
     TRY(steps_load(a, &c->steps, e));
+    c->launch_s = steps_launch_s(&c->steps, c->setup.source->kernels);
     steps_widest(&c->steps, &c->widest_low, &c->widest_high);
     for (int p = 0; p < PASSES; p++) TRY(open_phase(a, c, p, e));
     TRY(add_notes(a, c, e));
@@ -473,7 +475,7 @@ static struct calibrated_time finish(const struct calibrated *c, const struct st
 {
     const double low = sums->wide_low_s / sums->s, high = sums->wide_high_s / sums->s;
     double kernels_s = sums->s;
-    if (c->setup.eager) kernels_s = fmax(kernels_s, sums->launches * c->steps.launch_s);
+    if (c->setup.eager) kernels_s = fmax(kernels_s, sums->launches * c->launch_s);
     const double s = (c->setup.hostless ? 0 : host_s) + kernels_s;
     struct calibrated_time t;
     if (steps) {
@@ -527,7 +529,7 @@ void calibrated_mix_work(struct calibrated *c, const struct mix *x, double floor
                                     .kernels = sums.kernels,
                                     .launches = sums.launches,
                                     .collectives_s = sums.collectives_s,
-                                    .idle_s = c->setup.eager ? fmax(0, sums.launches * c->steps.launch_s - sums.s) : 0};
+                                    .idle_s = c->setup.eager ? fmax(0, sums.launches * c->launch_s - sums.s) : 0};
 }
 
 void calibrated_mix_eval(struct calibrated *c, const struct mix *x, double floor_s, struct calibrated_time *out)

@@ -238,6 +238,8 @@ static void set_sparse(struct call *c, const struct maker *m)
     if (c->kernel.sparse > 0 && !narrow && m->source->sorts_few[fp8]) c->kernel.sparse = HUGE_VAL;
 }
 
+enum { EXPERTS_LAUNCHES = 6 }; /* of a kernel that nobody measured: choice, sorting, products, activation, sum */
+
 /* One measurement holds the choice of experts, both products and what is between and after them: the first product
  * stands for all of it. */
 static void make_experts(struct call *c, const struct maker *m)
@@ -245,7 +247,7 @@ static void make_experts(struct call *c, const struct maker *m)
     const struct ffn *f = m->ffn;
     char prefix[64];
     c->kernel.kind = KERNEL_MOE;
-    c->launches = 6;
+    c->launches = EXPERTS_LAUNCHES;
     if (strcmp(m->op->name, "experts_up") != 0) {
         c->how = CALL_INSIDE;
         return;
@@ -275,6 +277,7 @@ static void make_experts(struct call *c, const struct maker *m)
     const struct source_want want[] = {{prefix, f->gated ? NULL : "nongated", f->gated ? "nongated" : NULL},
                                        {prefix, NULL, "nongated"}};
     if (!c->of.class) take(c, m, want, COUNT(want));
+    if (c->of.class) c->launches = rows_moe_launches(c->of.class->name, k->quant == KERNEL_QUANT_BLOCK);
     set_sparse(c, m);
 }
 

@@ -9,8 +9,9 @@
 
 #include "calc/fit/rows.h"
 
-/* FIT_ROWS_MIN: rows of a class that is fitted; HOST: of calls of one core, whose form has few parameters. */
-enum { FIT_SPLITS = 20, FIT_ROWS_MIN = 20, FIT_ROWS_MIN_HOST = 12 };
+/* FIT_SHAPES_MIN: different shapes of a class that is fitted, however many rows are of each; HOST: of calls of one
+ * core, whose form has few parameters. */
+enum { FIT_SPLITS = 20, FIT_SHAPES_MIN = 20, FIT_SHAPES_MIN_HOST = 12 };
 
 enum fit_regime { FIT_TINY, FIT_MEMORY, FIT_COMPUTE, FIT_REGIMES_N };
 
@@ -29,6 +30,7 @@ struct fit_class {
     const char *name;                   /* rows.h: class_name */
     struct kernel like;                 /* kind, unit and quantisation of its rows */
     size_t rows_n, families_n, large_n; /* large: bound above FIT_LARGE_S */
+    size_t shapes_n;                    /* different ones: fit_count_shapes */
     size_t n_params;
     double p[KERNEL_PARAMS_MAX], lo[KERNEL_PARAMS_MAX], hi[KERNEL_PARAMS_MAX]; /* value, 95 % interval */
     double baseline[KERNEL_BASELINE_PARAMS_N];
@@ -86,11 +88,15 @@ enum err_code fit_baseline(const struct fit_point *points, const size_t *at, siz
 enum err_code fit_class(struct arena *a, const struct hw *hw, const struct row *const *rows, size_t n, int splits,
                         const struct fit_watch *watch, struct fit_class *out, struct err *e);
 
-/* fit_rows_min -- how many rows a class needs: FIT_ROWS_MIN or FIT_ROWS_MIN_HOST. */
-size_t fit_rows_min(const struct kernel *like);
+/* fit_count_shapes -- how many different shapes n rows of one class are of: rows that agree in every size that files of
+ * their kind have, and in being cold or not, are repeats of one. Errors: ERR_NOMEM. Cost: O(n log n). */
+enum err_code fit_count_shapes(struct arena *a, const struct row *const *rows, size_t n, size_t *out, struct err *e);
 
-/* fit_rows -- every class of the rows with at least fit_rows_min of them, in order of name; done (may be NULL) is told
- * again and again how many rows of all are behind, n <= of. Errors: as fit_class. */
+/* fit_shapes_min -- how many a class needs: FIT_SHAPES_MIN or FIT_SHAPES_MIN_HOST. */
+size_t fit_shapes_min(const struct kernel *like);
+
+/* fit_rows -- every class of the rows with at least fit_shapes_min different shapes, in order of name; done (may be
+ * NULL) is told again and again how many rows of all are behind, n <= of. Errors: as fit_class. */
 enum err_code fit_rows(struct arena *a, const struct hw *hw, const struct rows *rows, int splits,
                        void (*done)(void *closure, size_t n, size_t of), void *closure, struct fit_class **out,
                        size_t *out_n, struct err *e);

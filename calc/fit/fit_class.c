@@ -3,10 +3,13 @@
 #include <gsl/gsl_sort_double.h>
 #include <gsl/gsl_statistics_double.h>
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "calc/base/hash.h"
 #include "calc/fit/fit.h"
+#include "calc/fit/rows_formats.h"
 
 #define HELD_OUT_FRAC 0.3 /* of the families */
 
@@ -24,11 +27,69 @@ struct work {
     size_t n, families;
     int splits;
     struct split *split;
-    size_t *at; /* [n] of the points fitted */
+    size_t *at;            /* [n] of the points fitted */
+    const uint64_t *shape; /* [n] of the points */
+    uint64_t *some;        /* [n] of those fitted */
     double *room;
     struct fit_watch watch; /* of the piece that is next */
     double each;            /* rows that a start is */
 };
+
+/* -- shapes -- */
+
+/* Every size of a call as its file says it, and whether it was cold: calls of one class that agree in them are repeats,
+ * whatever the ceilings around them were. */
+static uint64_t shape_of(const struct rows_format *f, const struct kernel *k)
+{
+    static const double UNKNOWN = -1;
+    uint64_t h = hash_start();
+    for (size_t i = 0; i < f->numbers_n + ROWS_OPTIONAL_N; i++) {
+        const struct rows_number *size = i < f->numbers_n ? &f->numbers[i] : &rows_optional[i - f->numbers_n];
+        double v;
+        memcpy(&v, (const char *)k + size->offset, sizeof v);
+        h = hash_more(h, isnan(v) ? &UNKNOWN : &v, sizeof v);
+    }
+    return hash_more(h, &k->cold, sizeof k->cold);
+}
+
+/* Shapes of n rows of one class. */
+static enum err_code shapes_of(struct arena *a, const struct row *const *rows, size_t n, uint64_t **out, struct err *e)
+{
+    struct kernel like = rows[0]->kernel;
+    if (like.kind == KERNEL_CONV) like.kind = KERNEL_SCAN; /* whose files it stands in */
+    const struct rows_format *f = rows_format_of(&like);
+    *out = arena_array(a, n, sizeof **out);
+    if (!*out) return err_nomem(e);
+    for (size_t i = 0; i < n; i++) (*out)[i] = f ? shape_of(f, &rows[i]->kernel) : i;
+    return ERR_OK;
+}
+
+static int by_value(const void *x, const void *y)
+{
+    const uint64_t a = *(const uint64_t *)x, b = *(const uint64_t *)y;
+    return (a > b) - (a < b);
+}
+
+/* How many different ones; v is sorted. */
+static size_t count_distinct(uint64_t *v, size_t n)
+{
+    size_t distinct = 0;
+    qsort(v, n, sizeof *v, by_value);
+    for (size_t i = 0; i < n; i++) distinct += i == 0 || v[i] != v[i - 1];
+    return distinct;
+}
+
+enum err_code fit_count_shapes(struct arena *a, const struct row *const *rows, size_t n, size_t *out, struct err *e)
+{
+    uint64_t *shape;
+    *out = 0;
+    if (!n) return ERR_OK;
+    TRY(shapes_of(a, rows, n, &shape, e));
+    *out = count_distinct(shape, n);
+    return ERR_OK;
+}
+
+/* -- errors -- */
 
 static double error_of(const struct work *k, size_t i, const double *p, bool baseline)
 {
@@ -76,8 +137,11 @@ static enum err_code run_split(struct work *k, struct split *s, gsl_rng *rng, do
     const size_t out_n = (size_t)fmax(1, floor(HELD_OUT_FRAC * (double)k->families));
     for (size_t i = 0; i < out_n; i++) s->out[order[i]] = true;
     for (size_t i = 0; i < k->n; i++)
-        if (!s->out[k->points[i].family]) k->at[fitted++] = i;
-    if (fitted < kernel_params_n(k->like)) { /* fewer rows than parameters say nothing of those left out */
+        if (!s->out[k->points[i].family]) {
+            k->some[fitted] = k->shape[i];
+            k->at[fitted++] = i;
+        }
+    if (count_distinct(k->some, fitted) < kernel_params_n(k->like)) { /* fewer shapes than parameters: no fit */
         for (size_t i = 0; i < k->n; i++) s->ratio[i] = (double)NAN;
         for (size_t i = 0; i < 4; i++) score[i] = (double)NAN;
         return ERR_OK;
@@ -188,11 +252,16 @@ enum err_code fit_class(struct arena *a, const struct hw *hw, const struct row *
                         const struct fit_watch *watch, struct fit_class *out, struct err *e)
 {
     double deviation[KERNEL_PARAMS_MAX], unused;
+    uint64_t *shape;
     struct work k = {.like = &rows[0]->kernel, .n = n, .splits = splits};
     struct fit_class c = {.name = rows[0]->class_name, .like = rows[0]->kernel, .rows_n = n};
     TRY(fit_points(a, hw, rows, n, &k.points, &k.families, e));
+    TRY(shapes_of(a, rows, n, &shape, e));
+    TRY(fit_count_shapes(a, rows, n, &c.shapes_n, e));
+    k.shape = shape;
+    k.some = arena_array(a, n, sizeof *k.some);
     k.at = arena_array(a, n, sizeof *k.at);
-    if (!k.at) return err_nomem(e);
+    if (!k.at || !k.some) return err_nomem(e);
     for (size_t i = 0; i < n; i++) k.at[i] = i;
     c.families_n = k.families;
     c.n_params = kernel_params_n(k.like);
@@ -224,7 +293,7 @@ static int by_class(const void *x, const void *y)
     return *a < *b ? -1 : *a > *b; /* both in one array: the order read */
 }
 
-size_t fit_rows_min(const struct kernel *like) { return like->host ? FIT_ROWS_MIN_HOST : FIT_ROWS_MIN; }
+size_t fit_shapes_min(const struct kernel *like) { return like->host ? FIT_SHAPES_MIN_HOST : FIT_SHAPES_MIN; }
 
 enum err_code fit_rows(struct arena *a, const struct hw *hw, const struct rows *rows, int splits,
                        void (*done)(void *closure, size_t n, size_t of), void *closure, struct fit_class **out,
@@ -241,7 +310,9 @@ enum err_code fit_rows(struct arena *a, const struct hw *hw, const struct rows *
     if (!v) return err_nomem(e);
     for (size_t from = 0, to; from < n; from = to) {
         for (to = from + 1; to < n && strcmp(sorted[to]->class_name, sorted[from]->class_name) == 0; to++) continue;
-        if (to - from >= fit_rows_min(&sorted[from]->kernel))
+        size_t shapes;
+        TRY(fit_count_shapes(a, sorted + from, to - from, &shapes, e));
+        if (shapes >= fit_shapes_min(&sorted[from]->kernel))
             TRY(fit_class(a, hw, sorted + from, to - from, splits,
                           &(struct fit_watch){done, closure, (double)from, (double)(to - from), n}, &v[found++], e));
         if (done) done(closure, to, n);

@@ -100,4 +100,12 @@ double rows_sparse(const char *kernel);
  * vLLM pull 36559, SGLang pull 15712); of others nothing is known: 0. */
 double rows_tile_rows(const char *kernel);
 
+/* rows_moe_launches -- kernels that one call of experts of many tokens launches, by a kernel of that name: choice, both
+ * products, what is between them, the weighted sum; in Triton sorting is two (align, count and sort; vLLM
+ * moe_align_sum_kernels.cu, SGLang's likewise) and in fp8 each product's input has its scales found first; CUTLASS of
+ * TensorRT-LLM, FlashInfer's too, makes its maps in three, gathers rows, and sets up the groups' shapes in one, where
+ * scales are of blocks in place of that each product's input is quantised (TensorRT-LLM moe_kernels.cu,
+ * threeStepBuildExpertMapsSortFirstToken, expandInputRows, BlockScaleFC1 and 2). */
+double rows_moe_launches(const char *kernel, bool blocks);
+
 #endif

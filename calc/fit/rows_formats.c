@@ -357,6 +357,14 @@ double rows_tile_rows(const char *kernel)
     return strstr(kernel, "fp8") && strstr(kernel, "triton") ? BLOCK_SIZE_M : 0;
 }
 
+double rows_moe_launches(const char *kernel, bool blocks)
+{
+    enum { CHOICE = 1, PRODUCTS = 2, ACTIVATION = 1, SUM = 1, OF_ALL = CHOICE + PRODUCTS + ACTIVATION + SUM };
+    enum { TRITON_SORT = 2, CUTLASS_MAPS = 3, CUTLASS_EXPAND = 1, CUTLASS_SHAPES = 1, SCALES = 2 };
+    if (strstr(kernel, "triton")) return OF_ALL + TRITON_SORT + (strstr(kernel, "fp8") ? SCALES : 0);
+    return OF_ALL + CUTLASS_MAPS + CUTLASS_EXPAND + (blocks ? SCALES : CUTLASS_SHAPES);
+}
+
 static enum err_code finish_moe(struct arena *a, struct row *r, struct err *e)
 {
     struct kernel *k = &r->kernel;

@@ -59,6 +59,28 @@ extern const size_t rows_formats_n;
 /* rows_format_of -- the columns of a call: of its kind the first that have what it has; NULL none. */
 const struct rows_format *rows_format_of(const struct kernel *k);
 
+/* What a line of a file is. */
+enum rows_line {
+    ROWS_END,
+    ROWS_ROW,
+    ROWS_CEILING,   /* of the machine: ROWS_KIND_CEILING */
+    ROWS_NO_NUMBER, /* by its outcome */
+    ROWS_OF_OTHERS, /* of another device than the filter's */
+    ROWS_UNASKED    /* of another framework or kind */
+};
+
+/* rows_lines_open -- a file of rows of any size, line by line; filter lives as long. rows_lines_next -- the next line,
+ * r where it is a row: its texts live until the next, what was made of them in a. rows_lines_header, _cells -- of the
+ * columns, and of the line last read. Errors: as rows_read_file. */
+struct rows_lines;
+struct rows_cells;
+enum err_code rows_lines_open(struct arena *a, const char *path, const struct rows_filter *filter,
+                              struct rows_lines **out, struct err *e);
+enum err_code rows_lines_next(struct rows_lines *l, struct arena *a, struct row *r, enum rows_line *what,
+                              struct err *e);
+const struct rows_cells *rows_lines_header(const struct rows_lines *l);
+const struct rows_cells *rows_lines_cells(const struct rows_lines *l);
+
 /* rows_move -- of a call of turned positions (rope), of sampling or of judging drafts, whose sizes and element_bytes
  * are known, moved_bytes and written_bytes: MODEL.md "Calibrated times", "Rows of the probe's kernels". */
 void rows_move(struct kernel *k);

@@ -15,6 +15,9 @@
 
 enum { WORD_MAX = 64, ROWS_MAX = 1000000 };
 
+/* Of one call, in the column's unit: no clock tells less, and nothing runs for days. */
+static const double TIME_LO = 1e-9, SECONDS_HI = 1e6, MICROSECONDS_HI = 1e9; /* not a unit */
+
 /* -- which device -- */
 
 /* Whether key, "h100-sxm", begins with the word. */
@@ -241,7 +244,9 @@ static enum err_code read_row(struct arena *a, const struct rows_cells *c, const
         const char *text = c->cell[p->text_at[i]];
         memcpy(row + rows_texts[i].offset, &text, sizeof text);
     }
-    TRY(number(c, p->time_factor < 1 ? "latency_us" : "time_s", p->time_at, 1e-9, 1e9, &r->time_s, e)); /* not a unit */
+    const bool micros = p->time_factor < 1;
+    TRY(number(c, micros ? "latency_us" : "time_s", p->time_at, TIME_LO, micros ? MICROSECONDS_HI : SECONDS_HI,
+               &r->time_s, e));
     r->time_s *= p->time_factor;
     r->kernel.host = p->host;
     r->kernel.cold = strcmp(r->state, "cold") == 0;
@@ -346,48 +351,99 @@ static enum err_code plan_row(const struct rows_cells *c, struct reader *r, stru
 
 bool rows_of_host(const struct hw *hw) { return hw && hw->device_kind && strcmp(hw->device_kind, "cpu") == 0; }
 
+/* -- line by line -- */
+
+struct rows_lines {
+    struct rows_cells cells;
+    struct reader reader;
+    const struct rows_filter *filter;
+};
+
+/* The names of columns, which outlive their line. */
+static enum err_code keep_header(struct arena *a, struct rows_cells *header, struct err *e)
+{
+    for (size_t i = 0; i < header->n; i++)
+        if (!(header->cell[i] = arena_strndup(a, header->cell[i], strlen(header->cell[i])))) return err_nomem(e);
+    return ERR_OK;
+}
+
+/* A file that is open, whose first line is a header; *of_none: of no kind of kernel, where that is no error. */
+static enum err_code open_lines(struct arena *a, const struct rows_filter *filter, struct rows_lines *l, bool *of_none,
+                                struct err *e)
+{
+    struct rows_cells *c = &l->cells;
+    bool more;
+    l->filter = filter;
+    TRY(rows_cells_next(c, &more, e));
+    if (!more) return err_set(e, ERR_INPUT, "%s: empty, wanted a line of column names", c->name);
+    *of_none = filter->lenient && column(c, ROWS_KIND_COLUMN) < 0 && !of_some_kind(c);
+    if (*of_none) return ERR_OK;
+    TRY(open_reader(c, &l->reader, e));
+    l->reader.plan.host = rows_of_host(filter->hw);
+    return c->window ? keep_header(a, &l->reader.header, e) : ERR_OK;
+}
+
+enum err_code rows_lines_open(struct arena *a, const char *path, const struct rows_filter *filter,
+                              struct rows_lines **out, struct err *e)
+{
+    struct rows_lines *l = arena_alloc(a, sizeof *l);
+    bool of_none;
+    if (!l) return err_nomem(e);
+    TRY(rows_cells_stream(a, path, &l->cells, e));
+    *out = l;
+    return open_lines(a, filter, l, &of_none, e);
+}
+
+const struct rows_cells *rows_lines_header(const struct rows_lines *l) { return &l->reader.header; }
+const struct rows_cells *rows_lines_cells(const struct rows_lines *l) { return &l->cells; }
+
+enum err_code rows_lines_next(struct rows_lines *l, struct arena *a, struct row *r, enum rows_line *what, struct err *e)
+{
+    struct rows_cells *c = &l->cells;
+    const struct rows_filter *f = l->filter;
+    bool more;
+    TRY(rows_cells_next(c, &more, e));
+    *what = ROWS_END;
+    if (!more) return ERR_OK;
+    if (c->n != l->reader.header.n)
+        return err_set(e, ERR_INPUT, "%s: line %zu: %zu cells, wanted the %zu of the header", c->name, c->row_line,
+                       c->n, l->reader.header.n);
+    *what = ROWS_CEILING;
+    if (l->reader.kind_at >= 0 && strcmp(c->cell[l->reader.kind_at], ROWS_KIND_CEILING) == 0) return ERR_OK;
+    TRY(plan_row(c, &l->reader, e));
+    *what = ROWS_NO_NUMBER;
+    if (!has_number(c, l->reader.plan.outcome_at)) return ERR_OK;
+    TRY(read_row(a, c, &l->reader.plan, r, e));
+    *what = is_others(f->hw, r) ? ROWS_OF_OTHERS : ROWS_ROW;
+    if (*what == ROWS_ROW && ((f->framework && strcmp(f->framework, r->framework) != 0) ||
+                              !wanted_kind(f->kinds, kernel_kind_name(r->kernel.kind))))
+        *what = ROWS_UNASKED;
+    return ERR_OK;
+}
+
 enum err_code rows_read_file(struct arena *a, const char *path, const struct rows_filter *filter, struct rows *out,
                              struct err *e)
 {
     const char *slash = strrchr(path, '/');
     if (names(filter->hw, slash ? slash + 1 : path, false)) return note_file(a, out, path, 0, "of another device", e);
-    struct rows_cells *c = arena_alloc(a, sizeof *c);
-    struct reader *reader = arena_alloc(a, sizeof *reader);
+    struct rows_lines *l = arena_alloc(a, sizeof *l);
     struct row r;
-    bool more;
+    bool of_none;
     const size_t before = out->n;
-    if (!c || !reader) return err_nomem(e);
-    TRY(rows_cells_open(a, path, c, e));
-    TRY(rows_cells_next(c, &more, e));
-    if (!more) return err_set(e, ERR_INPUT, "%s: empty, wanted a line of column names", c->name);
-    if (filter->lenient && column(c, ROWS_KIND_COLUMN) < 0 && !of_some_kind(c))
-        return note_file(a, out, path, 0, "columns of no kind of kernel", e);
-    TRY(open_reader(c, reader, e));
-    struct plan *p = &reader->plan;
-    p->host = rows_of_host(filter->hw);
-    const struct rows_cells *header = &reader->header;
-    const size_t columns = c->n;
-    for (;;) {
-        TRY(rows_cells_next(c, &more, e));
-        if (!more) break;
-        if (c->n != columns)
-            return err_set(e, ERR_INPUT, "%s: line %zu: %zu cells, wanted the %zu of the header", c->name, c->row_line,
-                           c->n, columns);
-        if (reader->kind_at >= 0 && strcmp(c->cell[reader->kind_at], ROWS_KIND_CEILING) == 0) continue;
-        out->lines_n++;
-        TRY(plan_row(c, reader, e));
-        if (!has_number(c, p->outcome_at)) continue;
-        TRY(read_row(a, c, p, &r, e));
-        if (is_others(filter->hw, &r)) {
-            out->others_n++;
-            continue;
-        }
-        if (filter->framework && strcmp(filter->framework, r.framework) != 0) continue;
-        if (!wanted_kind(filter->kinds, kernel_kind_name(r.kernel.kind))) continue;
-        TRY(append(a, out, &r, e));
+    if (!l) return err_nomem(e);
+    TRY(rows_cells_open(a, path, &l->cells, e));
+    TRY(open_lines(a, filter, l, &of_none, e));
+    if (of_none) return note_file(a, out, path, 0, "columns of no kind of kernel", e);
+    for (enum rows_line what = ROWS_ROW; what != ROWS_END;) {
+        TRY(rows_lines_next(l, a, &r, &what, e));
+        out->lines_n += what != ROWS_END && what != ROWS_CEILING;
+        out->others_n += what == ROWS_OF_OTHERS;
+        if (what == ROWS_ROW) TRY(append(a, out, &r, e));
     }
     TRY(note_file(a, out, path, out->n - before, NULL, e));
-    const bool assumed = reader->kind_at < 0 && column(header, "dtype") < 0 && column(header, "q_dtype") < 0;
+    const struct rows_cells *header = &l->reader.header;
+    const struct plan *p = &l->reader.plan;
+    const bool assumed = l->reader.kind_at < 0 && column(header, "dtype") < 0 && column(header, "q_dtype") < 0;
     if (assumed && p->format->kind != KERNEL_COLLECTIVE) {
         out->files[out->files_n - 1].dtype_assumed = p->format->dtype;
         out->files[out->files_n - 1].kind = p->format->kind;

@@ -56,6 +56,25 @@ static enum err_code parse_one(const struct json *j, struct steps *s, struct err
     return ascends ? ERR_OK : json_want(j, "0 < p10 <= p50 <= p90", e);
 }
 
+static enum err_code parse_launches(const struct json *j, struct steps_table *out, struct err *e)
+{
+    struct json list, item;
+    out->launch = NULL;
+    out->launches_n = 0;
+    if (!json_get(j, "launches", &list)) return ERR_OK;
+    if (!json_is_array(&list)) return json_want(&list, "an array", e);
+    const size_t n = json_len(&list);
+    struct steps_launch *v = arena_array(j->arena, n ? n : 1, sizeof *v);
+    if (!v) return err_nomem(e);
+    for (size_t i = 0; i < n && json_at(&list, i, NULL, &item); i++) {
+        TRY(text_of(&item, "framework", &v[i].framework, e));
+        TRY(number_of(&item, "value_s", &v[i].value_s, e));
+    }
+    out->launch = v;
+    out->launches_n = n;
+    return ERR_OK;
+}
+
 enum err_code steps_parse(const struct json *j, struct steps_table *out, struct err *e)
 {
     struct json list, item;
@@ -64,6 +83,7 @@ enum err_code steps_parse(const struct json *j, struct steps_table *out, struct 
     if (strcmp(schema, "ridge.steps.1") != 0)
         return err_set(e, ERR_INPUT, "%s: schema: wanted \"ridge.steps.1\"", j->file);
     TRY(number_of(j, "launch.value_s", &out->launch_s, e));
+    TRY(parse_launches(j, out, e));
     TRY(member(j, "steps", &list, e));
     if (!json_is_array(&list)) return json_want(&list, "an array", e);
     const size_t n = json_len(&list);
@@ -89,6 +109,13 @@ const struct steps *steps_find(const struct steps_table *t, const char *framewor
     for (size_t i = 0; i < t->n; i++)
         if (t->v[i].phase == phase && strcmp(t->v[i].framework, framework) == 0) return &t->v[i];
     return NULL;
+}
+
+double steps_launch_s(const struct steps_table *t, const char *framework)
+{
+    for (size_t i = 0; i < t->launches_n; i++)
+        if (strcmp(t->launch[i].framework, framework) == 0) return t->launch[i].value_s;
+    return t->launch_s;
 }
 
 void steps_widest(const struct steps_table *t, double *low, double *high)

@@ -3,8 +3,9 @@
  * Bands of a step are those of whole steps. They come from published end-to-end measurements, not from adding up bands
  * of kernels, whose errors are neither independent nor all of what a step is. They are data,
  * configs/efficiency/steps.json:
- *   {"schema": "ridge.steps.1", "launch": {"value_s", "source", "date"},
- *    "steps": [{"framework", "phase": "decode"|"prefill", "host_s", "rows", "p10", "p50", "p90", "source", "date"}]} */
+ *   {"schema": "ridge.steps.1", "launch": {"value_s", "source", "date"}, "launches": [{"framework", "value_s",
+ * "source", "date"}] (of those that differ; may be missing), "steps": [{"framework", "phase": "decode"|"prefill",
+ * "host_s", "rows", "p10", "p50", "p90", "source", "date"}]} */
 #ifndef RIDGE_FIT_STEPS_H
 #define RIDGE_FIT_STEPS_H
 
@@ -21,10 +22,18 @@ struct steps {
     const char *source, *date;
 };
 
+/* Host seconds of one kernel that a framework launches by itself. */
+struct steps_launch {
+    const char *framework;
+    double value_s;
+};
+
 struct steps_table {
     const struct steps *v;
     size_t n;
-    double launch_s; /* host seconds of one kernel launched by itself */
+    double launch_s; /* host seconds of one kernel launched by itself, unless its framework's are known */
+    const struct steps_launch *launch;
+    size_t launches_n;
 };
 
 /* steps_load -- the built-in table. steps_parse -- one from JSON of the form above. Errors: ERR_INPUT naming file and
@@ -34,6 +43,10 @@ enum err_code steps_parse(const struct json *j, struct steps_table *out, struct 
 
 /* steps_find -- NULL when no whole steps of that framework and phase were measured. */
 const struct steps *steps_find(const struct steps_table *t, const char *framework, enum step_phase phase);
+
+/* steps_launch_s -- host seconds of one kernel that a framework launches by itself; of one that has no own, launch_s.
+ */
+double steps_launch_s(const struct steps_table *t, const char *framework);
 
 /* steps_widest -- the lowest P10 and the highest P90 of all of them; 1 of none. */
 void steps_widest(const struct steps_table *t, double *low, double *high);

@@ -197,6 +197,30 @@ static enum err_code no_default(struct reader *r, enum dim d, int64_t value)
                    text_clean(clean, sizeof clean, r->read_as, strlen(r->read_as)), dim_name(r->family, d));
 }
 
+/* That of the file's own model_type, which shares its row with others; 0 none. */
+static enum err_code default_of_type(struct reader *r, enum dim d, int64_t *out)
+{
+    enum { TYPED_MAX = sizeof r->family->typed / sizeof r->family->typed[0] };
+    const struct family_typed *const typed = r->family->typed;
+    bool same = false;
+    if (r->read_as) return ERR_OK;
+    for (size_t i = 0; i < TYPED_MAX && typed[i].type; i++) {
+        if (typed[i].dim != d) continue;
+        TRY(reader_is_type(r, typed[i].type, &same));
+        if (same) *out = typed[i].value;
+    }
+    return ERR_OK;
+}
+
+enum err_code reader_is_type(struct reader *r, const char *type, bool *out)
+{
+    struct json j;
+    const char *said = "";
+    if (json_get(&r->text, "model_type", &j) || json_get(r->root, "model_type", &j)) TRY(json_str(&j, &said, r->e));
+    *out = strcmp(said, type) == 0;
+    return ERR_OK;
+}
+
 enum err_code reader_dim(struct reader *r, enum dim d, int64_t lo, int64_t fallback, int64_t *out)
 {
     struct json j;
@@ -206,6 +230,12 @@ enum err_code reader_dim(struct reader *r, enum dim d, int64_t lo, int64_t fallb
     /* null is not absent: classes take it as "derive it", and only an absent key as their default. */
     bool null = false;
     for (const char *const *key = dim_spellings(d); *key; key++) null = null || json_has(&r->text, *key);
+    int64_t typed = 0;
+    if (!null) TRY(default_of_type(r, d, &typed));
+    if (typed) {
+        *out = typed;
+        return ERR_OK;
+    }
     for (const struct family_default *p = r->family->defaults; p->value && !null; p++) {
         if (p->dim != d) continue;
         if (r->read_as) return no_default(r, d, p->value);

@@ -153,6 +153,13 @@ struct family_default {
     int64_t value;
 };
 
+/* The same of files of one model_type alone, whose class has it in place of the row's. */
+struct family_typed {
+    const char *type;
+    enum dim dim;
+    int64_t value;
+};
+
 /* What a family calls one of its matrices, behind the layer's number. */
 struct family_module {
     enum module module;
@@ -214,6 +221,7 @@ struct family {
     const char *experts_key;    /* a flag without which a number of experts says nothing */
     const char *correction_key; /* a flag that says so instead; router_correction when absent */
     bool attn_required;         /* without attn it is not known which layers attend */
+    bool shared_bias;           /* shared experts have the biases of an MLP */
     bool scan_heads_decide;     /* Mamba-2: heads times their width is the inner width, whatever expand says */
     int64_t ffn_divisor;        /* the file's width is this many times the true one; 0 means 1 */
     bool v_head_by_width;       /* class default of v_head_dim of latent attention: hidden / heads */
@@ -264,6 +272,7 @@ struct family {
     enum err_code (*extend)(struct reader *r); /* what the model has outside its layers; NULL none */
     /* Reads sizes and layers in place of the common way; NULL that. */
     enum err_code (*structure)(struct reader *r);
+    struct family_typed typed[4];
     struct family_default defaults[8]; /* class defaults of keys that files omit; value 0 ends */
     /* Sizes of the class that a text part within a larger file omits, since it is saved as what differs from them; in a
      * file of its own they are missing. */

@@ -76,7 +76,12 @@ const struct family FAMILIES_RECURRENT[] = {
      .hybrid = HYBRID_LETTERS,
      .recurrent = recurrent_mamba2,
      .moe = MOE_LETTERS,
-     .defaults = {{DIM_GROUPS, 8}, {DIM_KV_HEADS, 8}, {DIM_HEAD_DIM, 128}, {DIM_SHARED_WIDTH, 7688}},
+     .defaults = {{DIM_GROUPS, 8},
+                  {DIM_KV_HEADS, 8},
+                  {DIM_HEAD_DIM, 128},
+                  {DIM_SHARED_WIDTH, 7688},
+                  {DIM_SCAN_HEADS, 128},
+                  {DIM_SCAN_HEAD_DIM, 64}},
      .describes = {"hybrid_override_pattern", "layers_block_type", "moe_latent_size"},
      .mtp = MTP_SHARED,
      .engine_states = true,
@@ -186,6 +191,7 @@ const struct family FAMILIES_RECURRENT[] = {
      .engine_states = true,
      .modules = MODULES_KIMI,
      .latent_float = true,
+     .typed = {{"kimi_linear", DIM_DENSE_PREFIX, 1}, {"kimi_linear", DIM_SHARED_EXPERTS, 1}},
      .spelled = {"num_experts", "num_experts_per_token"},
      .blocks =
          "delta rule with a decay a channel, latent attention without rope; dense prefix, experts (K3: in a latent "

@@ -337,6 +337,7 @@ enum err_code reader_layers(struct reader *r)
     if (any[0]) TRY(reader_dense(r, &dense));
     TRY(reader_biases(r, &mixer, &dense));
     if (any[1]) TRY(reader_experts(r, &experts));
+    experts.shared_bias = any[1] && fam->shared_bias && dense.up_bias;
     for (int64_t i = 0; i < m->layers; i++) {
         r->layer = i;
         memcpy(&k->mixer, &mixer, sizeof mixer);

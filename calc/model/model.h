@@ -154,7 +154,7 @@ struct mixer {
                           * feed-forward block: of kv_heads heads each, all against the same keys and values */
     bool output_gate;    /* a second product as wide as the output, whose sigmoid multiplies it (without latents: as the
                           * queries) */
-    bool gate_apart;     /* ... made by a matrix of its own, not by that of the queries */
+    bool gate_apart;     /* ... made by a matrix of its own, without a bias, not by that of the queries */
     bool gate_of_latent; /* latent: made with the queries, of the query latent beside what its norm makes of it */
     bool doubled_input;  /* reads the residual stream beside the embedding: 2*hidden wide */
     bool features_kv;    /* a target's features become keys and values too, by the same weights, and these are kept */
@@ -185,6 +185,7 @@ struct ffn {
     int64_t image_experts, image_width; /* experts of tokens of images, with a router of their own: held, and unread by
                                          * tokens of text */
     int64_t shared_width;               /* all shared experts together; 0 none */
+    bool shared_bias;                   /* ... with biases of their own, as one MLP */
     /* GroveMoE: group_experts experts, one behind the other, have a further one of group_width between them, that runs
      * once for a token which chose any of them; arXiv 2508.07785. 0 none. */
     int64_t group_experts, group_width;

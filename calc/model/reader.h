@@ -43,6 +43,10 @@ enum err_code reader_dim(struct reader *r, enum dim d, int64_t lo, int64_t fallb
 /* reader_int -- a whole number of the text part within lo .. hi, else fallback: a class default of the family alone. */
 enum err_code reader_int(struct reader *r, const char *key, int64_t lo, int64_t hi, int64_t fallback, int64_t *out);
 
+/* reader_is_type -- whether the text part, or the file where that says nothing, has this model_type: of families whose
+ * row several share. Errors: ERR_INPUT one that is no string. */
+enum err_code reader_is_type(struct reader *r, const char *type, bool *out);
+
 /* reader_flag -- a boolean of an object, else fallback. */
 enum err_code reader_flag(struct reader *r, const struct json *where, const char *key, bool fallback, bool *out);
 

@@ -78,6 +78,7 @@ enum err_code vary_minimax_m3(struct reader *r, int64_t layer, struct layer_kind
 enum err_code vary_cohere2_moe(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code extend_cohere2_moe(struct reader *r);
 enum err_code vary_apertus(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code extend_apertus(struct reader *r);
 enum err_code vary_axk1(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_laguna(struct reader *r, int64_t layer, struct layer_kind *k);
 
@@ -103,9 +104,11 @@ enum err_code extend_wide_blocks(struct reader *r);
 /* extend_rwkv -- whether the embedding has a norm, and norms have biases. */
 enum err_code extend_rwkv(struct reader *r);
 
-/* extend_gemma3n, extend_gemma4 -- family.extend of the two: per-layer inputs, streams, learned residuals, scales. */
+/* extend_gemma3n, extend_gemma4, extend_gemma4_unified -- family.extend of the three: per-layer inputs, streams,
+ * learned residuals, scales. */
 enum err_code extend_gemma3n(struct reader *r);
 enum err_code extend_gemma4(struct reader *r);
+enum err_code extend_gemma4_unified(struct reader *r);
 
 /* structure_* -- sizes and layers of encoder-decoders (encoders.c). */
 enum err_code structure_t5(struct reader *r);

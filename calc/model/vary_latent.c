@@ -39,9 +39,11 @@ enum err_code extend_glm5_next(struct reader *r)
 enum err_code vary_hy_v4(struct reader *r, int64_t layer, struct layer_kind *k)
 {
     enum { GROUP = 4 }; /* class default: layers of an indexer */
+    bool images;
     k->mixer.output_gate = true;
+    TRY(reader_is_type(r, "hy_v4_vl_text", &images));
     TRY(vary_indexer_types(r, GROUP));
-    TRY(read_indexer(r, &k->mixer, 16)); /* class default; not a unit */
+    TRY(read_indexer(r, &k->mixer, images ? 32 : 16)); /* class defaults; not units */
     return vary_indexer_shared(r, layer, GROUP, &k->mixer);
 }
 

@@ -275,6 +275,20 @@ enum err_code vary_apertus(struct reader *r, int64_t layer, struct layer_kind *k
     return ERR_OK;
 }
 
+/* Apertus 1.5: the output head may know fewer tokens than the embedding, which has those of images and sound too. */
+enum err_code extend_apertus(struct reader *r)
+{
+    struct model *m = r->m;
+    int64_t rows;
+    TRY(reader_int(r, "output_vocab_size", 1, m->vocab, m->vocab, &rows));
+    if (rows == m->vocab) return ERR_OK;
+    if (m->tied)
+        return err_set(r->e, ERR_INPUT, "%s: tied to the embedding a head cannot know %lld of %lld tokens",
+                       r->text.file, (long long)rows, (long long)m->vocab);
+    m->draft.head_rows = rows;
+    return ERR_OK;
+}
+
 /* A.X K1: a norm of what the experts give. */
 enum err_code vary_axk1(struct reader *r, int64_t layer, struct layer_kind *k)
 {

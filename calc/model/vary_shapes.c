@@ -259,3 +259,9 @@ enum err_code extend_gemma4(struct reader *r)
     r->m->layer_scale = true;
     return read_layer_inputs(r, none ? 0 : 256); /* class default */
 }
+
+enum err_code extend_gemma4_unified(struct reader *r)
+{
+    r->m->layer_scale = true;
+    return ERR_OK;
+}

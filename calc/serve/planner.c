@@ -101,45 +101,78 @@ static enum planner_verdict beyond_verdict(const struct planner_request *q)
     return q->aim == PLANNER_JOB ? PLANNER_LATE_JOB : PLANNER_SATURATED;
 }
 
+/* What the bound says of a batch, that of the one before kept. */
+struct bounded {
+    double batch, rate_most;
+};
+
+/* A unit under one pair of limits. */
+static enum err_code add_entry(struct search *s, const struct planner_unit *u, int64_t step_tokens, int64_t seqs,
+                               struct bounded *b, struct err *e)
+{
+    const struct planner_request *q = s->p->q;
+    int64_t least, most;
+    struct planner_plan plan = planner_blank(u);
+    copies_of(q, u->device, u->gpus, &least, &most);
+    plan.seqs = seqs;
+    plan.step_tokens = step_tokens;
+    TRY(planner_memory(s->p, u, step_tokens, seqs, &plan, e));
+    if (plan.verdict == PLANNER_SHORT) {
+        tally(s, u->device, &plan, PLANNER_SHORT, most - least + 1);
+        return ERR_OK;
+    }
+    if (plan.batch_most != b->batch)
+        *b = (struct bounded){plan.batch_most, planner_rate_most(s->p, u, plan.batch_most)};
+    int64_t from = q->exhaustive ? 1 : copies_for(q, b->rate_most, most);
+    if (from < least) from = least;
+    if (from > least) {
+        struct planner_plan low = plan;
+        planner_copies(q, &low, u, from - 1);
+        low.miss = q->aim == PLANNER_JOB ? q->requests / (b->rate_most * q->deadline_s) / (double)(from - 1)
+                                         : low.rate_per_s / b->rate_most;
+        count(s, u->device, beyond_verdict(q), from - least);
+        TRY(grow(s->p->arena, (void **)&s->beyond, s->beyond_n, &s->beyond_room, sizeof *s->beyond, e));
+        s->beyond[s->beyond_n++] =
+            (struct entry){.unit = (size_t)(u - s->unit), .plan = low, .copies_most = from - 1, .cost_least = low.miss};
+    }
+    if (from > most) return ERR_OK;
+    TRY(grow(s->p->arena, (void **)&s->entry, s->entries_n, &s->entries_room, sizeof *s->entry, e));
+    s->entry[s->entries_n++] = (struct entry){
+        .unit = (size_t)(u - s->unit),
+        .plan = plan,
+        .copies_least = from,
+        .copies_most = most,
+        .cost_least = q->aim == PLANNER_JOB ? (double)u->gpus * q->requests / b->rate_most : (double)(u->gpus * from)};
+    return ERR_OK;
+}
+
 /* The limits of one unit that has memory for them. */
 static enum err_code add_entries(struct search *s, const struct planner_unit *u, struct err *e)
 {
     const struct planner_request *q = s->p->q;
-    int64_t least, most;
-    double last_batch = -1, rate_most = 0;
-    copies_of(q, u->device, u->gpus, &least, &most);
+    struct bounded b = {.batch = -1};
+    struct planner_held held;
     for (size_t i = 0; i < q->seqs_n; i++)
-        for (size_t k = 0; k < q->step_tokens_n; k++) {
-            if (q->seqs[i] > q->step_tokens[k] / planner_judged(q, u->gamma)) continue;
-            struct planner_plan plan = planner_blank(u);
-            plan.seqs = q->seqs[i];
-            plan.step_tokens = q->step_tokens[k];
-            TRY(planner_memory(s->p, u, plan.step_tokens, plan.seqs, &plan, e));
-            if (plan.verdict == PLANNER_SHORT) {
-                tally(s, u->device, &plan, PLANNER_SHORT, most - least + 1);
-                continue;
-            }
-            if (plan.batch_most != last_batch) rate_most = planner_rate_most(s->p, u, plan.batch_most);
-            last_batch = plan.batch_most;
-            int64_t from = q->exhaustive ? 1 : copies_for(q, rate_most, most);
-            if (from < least) from = least;
-            if (from > least) {
-                struct planner_plan low = plan;
-                planner_copies(q, &low, u, from - 1);
-                low.miss = q->aim == PLANNER_JOB ? q->requests / (rate_most * q->deadline_s) / (double)(from - 1)
-                                                 : low.rate_per_s / rate_most;
-                count(s, u->device, beyond_verdict(q), from - least);
-                TRY(grow(s->p->arena, (void **)&s->beyond, s->beyond_n, &s->beyond_room, sizeof *s->beyond, e));
-                s->beyond[s->beyond_n++] = (struct entry){
-                    .unit = (size_t)(u - s->unit), .plan = low, .copies_most = from - 1, .cost_least = low.miss};
-            }
-            if (from > most) continue;
-            TRY(grow(s->p->arena, (void **)&s->entry, s->entries_n, &s->entries_room, sizeof *s->entry, e));
-            s->entry[s->entries_n++] =
-                (struct entry){.unit = (size_t)(u - s->unit), .plan = plan, .copies_least = from, .copies_most = most};
-            s->entry[s->entries_n - 1].cost_least =
-                q->aim == PLANNER_JOB ? (double)u->gpus * q->requests / rate_most : (double)(u->gpus * from);
-        }
+        for (size_t k = 0; k < q->step_tokens_n; k++)
+            if (q->seqs[i] <= q->step_tokens[k] / planner_judged(q, u->gamma))
+                TRY(add_entry(s, u, q->step_tokens[k], q->seqs[i], &b, e));
+    for (size_t k = 0; k < q->step_tokens_n; k++) {
+        TRY(planner_held(s->p, u, q->step_tokens[k], &held, e));
+        for (size_t i = 0; i < held.n; i++) TRY(add_entry(s, u, q->step_tokens[k], held.seqs[i], &b, e));
+    }
+    return ERR_OK;
+}
+
+/* Pairs of limits of a unit, those of its cache among them. */
+static enum err_code settings_of(const struct search *s, const struct planner_unit *u, int64_t *n, struct err *e)
+{
+    const struct planner_request *q = s->p->q;
+    struct planner_held held;
+    *n = planner_settings(q, u->gamma);
+    for (size_t k = 0; k < q->step_tokens_n; k++) {
+        TRY(planner_held(s->p, u, q->step_tokens[k], &held, e));
+        *n += (int64_t)held.n;
+    }
     return ERR_OK;
 }
 
@@ -147,8 +180,7 @@ static enum err_code add_entries(struct search *s, const struct planner_unit *u,
 static enum err_code screen(struct search *s, const struct planner_unit *u, struct err *e)
 {
     const struct planner_request *q = s->p->q;
-    const int64_t settings = planner_settings(q, u->gamma);
-    int64_t least, most;
+    int64_t least, most, settings = planner_settings(q, u->gamma);
     struct planner_plan plan = planner_blank(u);
     copies_of(q, u->device, u->gpus, &least, &most);
     if (most < least) return ERR_OK;
@@ -169,20 +201,13 @@ static enum err_code screen(struct search *s, const struct planner_unit *u, stru
         return ERR_OK;
     }
     plan = planner_blank(u);
-    const bool serves = q->aim == PLANNER_SERVE && !q->exhaustive;
-    if (serves && u->floor_tpot_s > q->tpot.s) {
-        plan.value_s = u->floor_tpot_s;
-        plan.miss = u->floor_tpot_s / q->tpot.s;
-        tally(s, u->device, &plan, PLANNER_SLOW_TPOT, all);
-        return ERR_OK;
-    }
-    if (serves && u->floor_ttft_s > q->ttft.s) {
-        plan.value_s = u->floor_ttft_s;
-        plan.miss = u->floor_ttft_s / q->ttft.s;
-        tally(s, u->device, &plan, PLANNER_SLOW_TTFT, all);
-        return ERR_OK;
-    }
-    return add_entries(s, u, e);
+    const bool serves = q->aim == PLANNER_SERVE && !q->exhaustive, token = u->floor_tpot_s > q->tpot.s;
+    if (!serves || !(token || u->floor_ttft_s > q->ttft.s)) return add_entries(s, u, e);
+    plan.value_s = token ? u->floor_tpot_s : u->floor_ttft_s;
+    plan.miss = plan.value_s / (token ? q->tpot.s : q->ttft.s);
+    TRY(settings_of(s, u, &settings, e));
+    tally(s, u->device, &plan, token ? PLANNER_SLOW_TPOT : PLANNER_SLOW_TTFT, settings * (most - least + 1));
+    return ERR_OK;
 }
 
 struct units {

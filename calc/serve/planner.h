@@ -129,6 +129,7 @@ struct planner_request {
     size_t step_tokens_n;
     const int64_t *seqs; /* most sequences of an attention group of a copy, each >= 1, rising */
     size_t seqs_n;
+    bool held_seqs; /* and between them what the cache of a layout holds (planner_held) */
     enum planner_fidelity fidelity;
     bool p90;                    /* calibrated: times are the P90 of the band, not its median */
     const char *framework;       /* calibrated; NULL: of the device */
@@ -220,22 +221,25 @@ struct planner_result {
 enum err_code planner_search(struct arena *a, const struct planner_request *q, struct planner_result *out,
                              struct err *e);
 
-/* What a percentile on paper may be above its promise, as times of it, while the simulator may keep it. */
+/* What a percentile on paper may be above its promise, and the rate above saturation, as times of it, while the
+ * simulator may keep it. */
 struct planner_margin {
-    double ttft, tpot;
+    double ttft, tpot, rate;
 };
 
 /* planner_margin_of -- of a plan, whatever it promises: by the scheduler's policy, and by whether there are copies
- * behind a router, of which paper knows that it evens numbers out but not all that follows. {1, 1} of what is not
- * simulated, and of two pools, of which paper is too good already. */
+ * behind a router, of which paper knows that it evens numbers out but not all that follows; of saturation none where a
+ * run would not tell (planner_tells). {1, 1, 1} of what is not simulated, and of two pools, of which paper is too good
+ * already. */
 struct planner_margin planner_margin_of(const struct planner_request *q, const struct planner_plan *plan);
 
 /* planner_near_part -- of a solved plan, how much of its margin the promise takes that it misses by most: 0 none is
- * missed, above 1 beyond it, infinite where no margin helps (saturated, a job, not simulated). */
+ * missed, above 1 beyond it, infinite where no margin helps (a job, not simulated, saturated where a run would not
+ * tell). */
 double planner_near_part(const struct planner_request *q, const struct planner_plan *plan);
 
 /* planner_near_cheapest -- the cheapest plan that misses on paper by no more than such a part of its margin, (0, 1],
- * and costs less than so many dollars an hour (NAN: any); floors and saturation forbid as ever. Errors: as
+ * and costs less than so many dollars an hour (NAN: any); floors forbid as ever. Errors: as
  * planner_search. Cost: a search over the GPUs that cost less. */
 enum err_code planner_near_cheapest(struct arena *a, const struct planner_request *q, double part_of_margin,
                                     double below_usd_per_h, struct planner_plan *out, bool *found, struct err *e);

@@ -13,10 +13,11 @@ struct planner_beyond planner_beyond_of(const struct planner_request *q, const s
 {
     struct planner_beyond b = {.saturation_per_s = 0, .tpot_s = (double)INFINITY};
     if (!told || q->aim == PLANNER_JOB) return b;
-    b.saturation_per_s = plan->rate_per_s / fmax(told->saturated, 1) / MORE;
-    if (q->aim != PLANNER_SERVE || isnan(q->tpot.s)) return b;
     /* up to there a margin may let it meet */
-    const double near = q->near > 0 ? 1 + q->near * (planner_margin_of(q, plan).tpot - 1) : 1;
+    const struct planner_margin m = q->near > 0 ? planner_margin_of(q, plan) : (struct planner_margin){1, 1, 1};
+    b.saturation_per_s = plan->rate_per_s / fmax(told->saturated, 1 + q->near * (m.rate - 1)) / MORE;
+    if (q->aim != PLANNER_SERVE || isnan(q->tpot.s)) return b;
+    const double near = 1 + q->near * (m.tpot - 1);
     b.tpot_s = q->tpot.s * fmax(told->late_tpot, near) * MORE;
     return b;
 }

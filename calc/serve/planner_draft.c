@@ -45,7 +45,7 @@ enum err_code planner_unit_draft(struct planner *p, struct planner_unit *u, int6
     struct step *s = planner_pair_of(p, u->device, u->format)->draft;
     struct layout l = ranks_of(p->q->drafting->model, &u->layout);
     struct err why = {0};
-    double one[STEP_VALUES_N], mean[STEP_VALUES_N], longest[STEP_VALUES_N];
+    double one[STEP_VALUES_N], mean[STEP_VALUES_N], ended[STEP_VALUES_N], longest[STEP_VALUES_N];
     const struct planner_drafting *d = p->q->drafting;
     const struct speculate_setup setup = setup_of(d, gamma);
     const int64_t drafted = speculate_drafted(&setup, gamma);
@@ -64,8 +64,11 @@ enum err_code planner_unit_draft(struct planner *p, struct planner_unit *u, int6
     }
     TRY(step_eval_layout(s, &l, 1, 1, ceil(t->context_tokens) + half_block + (double)drafted, 1, mean, e));
     TRY(step_eval_layout(s, &l, 1, 1, (double)(t->longest_tokens + drafted), 1, longest, e));
+    const double ended_tokens = ceil(t->context_tokens + t->residual_tokens) + half_block + (double)drafted;
+    TRY(step_eval_layout(s, &l, 1, 1, ended_tokens, 1, ended, e));
     u->weight_bytes += one[STEP_weight_bytes];
     u->sequence_bytes += mean[STEP_kv_bytes] + mean[STEP_state_bytes];
+    u->ended_bytes += ended[STEP_kv_bytes] + ended[STEP_state_bytes];
     u->longest_bytes += longest[STEP_kv_bytes] + longest[STEP_state_bytes];
     const double passes = d->one_pass ? 1 : (double)gamma; /* of a token a sequence at least */
     u->floor_tpot_s = (u->floor_tpot_s + passes * one[STEP_decode_step_s]) / (double)(gamma + d->bonus);

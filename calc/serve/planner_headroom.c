@@ -10,7 +10,8 @@ static const char *binder(const struct planner_plan *x, enum planner_verdict bre
 {
     const struct planner_point *o = &x->point;
     /* a first token is late for want of a place as well */
-    if ((breaks == PLANNER_SATURATED || breaks == PLANNER_LATE_TTFT) && x->batch_most - o->batch < .25 * x->batch_most)
+    if ((breaks == PLANNER_SATURATED || breaks == PLANNER_LATE_TTFT) &&
+        !(x->batch_most - o->batch >= .25 * x->batch_most)) /* NAN: saturated on paper */
         return x->memory_binds ? "memory" : "batch cap";
     if (breaks == PLANNER_LATE_TTFT)
         return x->floor_ttft_by && strcmp(x->floor_ttft_by, "host link") == 0 ? "host link" : "compute";
@@ -19,17 +20,24 @@ static const char *binder(const struct planner_plan *x, enum planner_verdict bre
     return o->compute_s >= o->memory_s ? "compute" : "memory bandwidth";
 }
 
-/* Whether a larger cap of the request's, all else the same, keeps the promises beyond the rate of *out. */
+/* Whether a larger cap of the candidates, all else the same, keeps the promises beyond the rate of *out. */
 static enum err_code look_larger(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
                                  struct planner_headroom *out, struct err *e)
 {
     const double beyond = 1 + 5e-3; /* the bisection's own width, and a little */
     struct planner_request there = *q;
+    struct planner p;
+    struct planner_unit u;
+    struct planner_plan x;
+    struct planner_held held;
     there.traffic.rate_per_s = out->rate_per_s * beyond;
     out->larger_cap = false;
-    for (size_t i = 0; i < q->seqs_n && !out->larger_cap && strcmp(out->binds, "batch cap") == 0; i++) {
-        struct planner_plan larger = *plan, x;
-        larger.seqs = q->seqs[i];
+    if (strcmp(out->binds, "batch cap") != 0) return ERR_OK;
+    TRY(planner_open_one(a, q, plan, &p, &u, &x, e));
+    TRY(planner_held(&p, &u, plan->step_tokens, &held, e));
+    for (size_t i = 0; i < q->seqs_n + held.n && !out->larger_cap; i++) {
+        struct planner_plan larger = *plan;
+        larger.seqs = i < q->seqs_n ? q->seqs[i] : held.seqs[i - q->seqs_n];
         if (larger.seqs <= plan->seqs || larger.seqs > plan->step_tokens / planner_judged(q, plan->gamma)) continue;
         TRY(planner_at(a, &there, &larger, &x, e));
         out->larger_cap = x.verdict == PLANNER_MEETS;

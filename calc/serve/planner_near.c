@@ -8,9 +8,12 @@
 struct planner_margin planner_margin_of(const struct planner_request *q, const struct planner_plan *plan)
 {
     /* p95 of the steady state over the simulator, at the p95 of requests (MODEL.md "Steady state"): [fcfs][copies] */
-    static const struct planner_margin PAPER[2][2] = {{{1.10, 1.05}, {1.25, 1.20}}, {{1.30, 1.10}, {1.35, 1.50}}};
-    if (q->aim != PLANNER_SERVE || plan->prefill > 0 || planner_verifies(plan)) return (struct planner_margin){1, 1};
-    return PAPER[planner_policy(q) == SIMULATE_FCFS][plan->layout.replicas > 1];
+    static const struct planner_margin PAPER[2][2] = {{{1.10, 1.05, 1.05}, {1.25, 1.20, 1.05}},
+                                                      {{1.30, 1.10, 1.05}, {1.35, 1.50, 1.05}}};
+    if (q->aim != PLANNER_SERVE || plan->prefill > 0 || planner_verifies(plan)) return (struct planner_margin){1, 1, 1};
+    struct planner_margin m = PAPER[planner_policy(q) == SIMULATE_FCFS][plan->layout.replicas > 1];
+    if (!planner_tells(q)) m.rate = 1;
+    return m;
 }
 
 /* How much of its margin a time takes. */
@@ -24,6 +27,7 @@ double planner_near_part(const struct planner_request *q, const struct planner_p
     const struct planner_margin m = planner_margin_of(q, plan);
     const bool late = plan->paper == PLANNER_LATE_TPOT || plan->paper == PLANNER_LATE_TTFT;
     if (plan->paper == PLANNER_MEETS) return 0;
+    if (plan->paper == PLANNER_SATURATED && m.rate > 1 && plan->miss >= 1) return (plan->miss - 1) / (m.rate - 1);
     if (!late || m.tpot <= 1) return (double)INFINITY;
     return fmax(part(plan->point.tpot_s, &q->tpot, m.tpot), part(plan->point.ttft_s, &q->ttft, m.ttft));
 }

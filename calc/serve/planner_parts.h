@@ -120,6 +120,7 @@ struct planner_unit {
     const char *why; /* illegal */
     double weight_bytes;
     double sequence_bytes, longest_bytes; /* on the fullest GPU: at the mean context, and of the longest request */
+    double ended_bytes; /* likewise, at the context where the answer of a random step ends, on average */
     double floor_tpot_s, floor_ttft_s;
     const char *floor_tpot_by, *floor_ttft_by;
     struct planner_floors *floors; /* NULL: not asked for */
@@ -160,6 +161,20 @@ enum err_code planner_open_one(struct arena *a, const struct planner_request *q,
  * copy that fit: fields of *out; SHORT with what is missing. Errors: ERR_RANGE. */
 enum err_code planner_memory(struct planner *p, const struct planner_unit *u, int64_t step_tokens, int64_t seqs,
                              struct planner_plan *out, struct err *e);
+
+/* Most sequences that the cache of a unit holds, rising: however their answers lie in time (ended_bytes of each), and
+ * on average (sequence_bytes). */
+enum { PLANNER_HELD_MAX = 2 };
+struct planner_held {
+    int64_t seqs[PLANNER_HELD_MAX];
+    size_t n;
+};
+
+/* planner_held -- those between the least and the most of the request's seqs, beside steps of so many tokens, that are
+ * none of them; none where the request does not ask (held_seqs). Errors: ERR_RANGE. Cost: six times planner_memory.
+ * MODEL.md "Planner", *Limits*. */
+enum err_code planner_held(struct planner *p, const struct planner_unit *u, int64_t step_tokens,
+                           struct planner_held *out, struct err *e);
 
 /* planner_rate_most -- no engine serves more requests a second with one copy that holds `batch` sequences: their flops
  * at the peak, and the bytes of steps as full as they can be. */

@@ -234,7 +234,7 @@ static enum err_code plain(struct planner *p, const struct planner_unit *u, cons
 
 void planner_judge(const struct planner_request *q, struct planner_plan *plan)
 {
-    const struct planner_point *o = &plan->point;
+    struct planner_point *o = &plan->point;
     const bool serves = q->aim == PLANNER_SERVE;
     plan->verdict = PLANNER_MEETS;
     plan->miss = 0;
@@ -246,6 +246,8 @@ void planner_judge(const struct planner_request *q, struct planner_plan *plan)
         }
     } else if (!(plan->rate_per_s < o->saturation_per_s) || isnan(o->batch)) {
         plan->verdict = PLANNER_SATURATED;
+        o->saturation_per_s =
+            fmin(o->saturation_per_s, plan->rate_per_s); /* no steady state: whatever others would be */
         plan->miss = plan->rate_per_s / o->saturation_per_s;
     } else if (serves && !isnan(q->tpot.s) && !(o->tpot_s <= q->tpot.s)) {
         plan->verdict = PLANNER_LATE_TPOT;
@@ -260,13 +262,8 @@ void planner_judge(const struct planner_request *q, struct planner_plan *plan)
     if (q->near > 0 && planner_near_part(q, plan) <= q->near) plan->verdict = PLANNER_MEETS;
 }
 
-enum err_code planner_solve(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e)
-{
-    return planner_solve_told(p, u, NULL, plan, e);
-}
-
-enum err_code planner_solve_told(struct planner *p, struct planner_unit *u, const struct planner_told *told,
-                                 struct planner_plan *plan, struct err *e)
+static enum err_code solve(struct planner *p, struct planner_unit *u, const struct planner_told *told,
+                           struct planner_plan *plan, struct err *e)
 {
     const struct planner_request *q = p->q;
     const double unknown = (double)NAN;
@@ -290,6 +287,25 @@ enum err_code planner_solve_told(struct planner *p, struct planner_unit *u, cons
         (double)plan->gpus * q->device[u->device].price.usd_per_h, unknown, unknown, unknown, unknown, unknown};
     planner_judge(q, plan);
     return ERR_OK;
+}
+
+/* What saturates within its margin has no times on paper: near is what keeps its promises there where as much less
+ * comes, as nothing is faster with more. */
+enum err_code planner_solve_told(struct planner *p, struct planner_unit *u, const struct planner_told *told,
+                                 struct planner_plan *plan, struct err *e)
+{
+    TRY(solve(p, u, told, plan, e));
+    if (plan->verdict != PLANNER_MEETS || plan->paper != PLANNER_SATURATED) return ERR_OK;
+    struct planner_plan less = *plan;
+    less.rate_per_s /= planner_margin_of(p->q, plan).rate;
+    TRY(solve(p, u, NULL, &less, e));
+    if (less.paper != PLANNER_MEETS) plan->verdict = PLANNER_SATURATED;
+    return ERR_OK;
+}
+
+enum err_code planner_solve(struct planner *p, struct planner_unit *u, struct planner_plan *plan, struct err *e)
+{
+    return planner_solve_told(p, u, NULL, plan, e);
 }
 
 void planner_finish(struct planner *p, const struct planner_unit *u, struct planner_plan *plan)

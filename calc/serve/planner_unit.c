@@ -192,6 +192,10 @@ enum err_code planner_unit_make(struct planner *p, size_t device, size_t format,
         out->sequence_bytes = w[STEP_kv_bytes] + w[STEP_state_bytes];
     }
     if (code == ERR_OK) {
+        code = step_eval_layout(s, l, 1, 1, ceil(t->context_tokens + t->residual_tokens) + half_block, 1, w, &why);
+        out->ended_bytes = w[STEP_kv_bytes] + w[STEP_state_bytes];
+    }
+    if (code == ERR_OK) {
         code = step_eval_layout(s, l, 1, 1, (double)t->longest_tokens, 1, w, &why);
         out->longest_bytes = w[STEP_kv_bytes] + w[STEP_state_bytes];
     }

@@ -31,6 +31,14 @@ const char *planner_skip_name(enum planner_skip why)
 
 const char *planner_verifies(const struct planner_plan *plan) { return planner_skip_name(planner_skip_of(plan)); }
 
+bool planner_tells(const struct planner_request *q)
+{
+    const double excess = .01;
+    if (q->aim != PLANNER_SERVE || isnan(q->ttft.s) || q->judged.end <= q->judged.first || q->flow.n > 0) return false;
+    const double span_s = (double)(q->judged.end - q->judged.first) / q->traffic.rate_per_s;
+    return excess * q->ttft.frac * span_s > q->ttft.s;
+}
+
 static int by_value(const void *a, const void *b)
 {
     const double x = *(const double *)a, y = *(const double *)b;

@@ -24,6 +24,11 @@ struct planner_verified {
 enum err_code planner_verify(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,
                              const struct workload *w, struct planner_verified *out, struct err *e);
 
+/* planner_tells -- whether a run of the requests that are judged says no to what serves one in a hundred less than
+ * come: behind `n` requests in `n/rate` seconds the last waits for an excess `x` of them for `x*n/rate`, more than the
+ * promise of TTFT at its part. False without such a promise, and where no window is judged. */
+bool planner_tells(const struct planner_request *q);
+
 /* Who watches the simulations of a search. */
 struct planner_watch {
     bool (*show)(void *closure, size_t finished, size_t all); /* requests of the one that runs; false: stop; NULL */
@@ -76,15 +81,15 @@ struct planner_confirmed {
 
 /* planner_confirm -- the cheapest plan that keeps every promise when it is simulated, put before r->best; what was
  * refuted leaves it. All candidates of every device and precision are taken in the order of their cost, those of one
- * cost that keep the promises on paper in the order of planner_order, behind them those that miss by no more than
- * paper is off (planner_margin_of), the nearest first; whatever costs less than the one that is found is refuted by
- * closed forms, by the steady state beyond its margin or by its simulation, or is of a kind that is not simulated,
- * and told of in `skipped` (of jobs the best of each device and precision alone). A plan that is found so has the
- * verdict MEETS, and in `paper` what it misses there. Of two pools every split is one, from the fewest copies of either
- * that keep the promises on paper on. So a looser promise or one more device never makes the answer dearer, unless it
- * was cut. Runs that could not differ (a batch and a cache that never fill) are simulated once. found: false, and
- * r->best has what is not simulated and nothing else, where no plan is confirmed; on paper none need keep them. Errors:
- * as planner_verify. Cost: that of simulate_run each, those that fail until they must. */
+ * cost that keep the promises on paper in the order of planner_order, behind them those that miss, or saturate, by no
+ * more than paper is off (planner_margin_of), the nearest first; whatever costs less than the one that is found is
+ * refuted by closed forms, by the steady state beyond its margin or by its simulation, or is of a kind that is not
+ * simulated, and told of in `skipped` (of jobs the best of each device and precision alone). A plan that is found so
+ * has the verdict MEETS, and in `paper` what it misses there. Of two pools every split is one, from the fewest copies
+ * of either that keep the promises on paper on. So a looser promise or one more device never makes the answer dearer,
+ * unless it was cut. Runs that could not differ (a batch and a cache that never fill) are simulated once. found: false,
+ * and r->best has what is not simulated and nothing else, where no plan is confirmed; on paper none need keep them.
+ * Errors: as planner_verify. Cost: that of simulate_run each, those that fail until they must. */
 enum err_code planner_confirm(struct arena *a, const struct planner_request *q, const struct workload *w,
                               const struct planner_watch *watch, struct planner_result *r,
                               struct planner_confirmed *out, struct err *e);

@@ -79,10 +79,10 @@ static bool same(double x, double y) { return !(x > y) && !(x < y); }
 /* Alike in all but clients, or in all but the ranks (experts in parts or not). */
 static bool beside(const struct served_row *x, const struct served_row *y, bool ranks)
 {
-    return strcmp(x->engine, y->engine) == 0 && strcmp(x->version, y->version) == 0 &&
-           strcmp(x->model, y->model) == 0 && strcmp(x->device, y->device) == 0 &&
-           strcmp(x->weights, y->weights) == 0 && same(x->prompt_tokens, y->prompt_tokens) &&
-           same(x->output_tokens, y->output_tokens) && x->attention_dp == y->attention_dp &&
+    return strcmp(x->engine, y->engine) == 0 && strcmp(x->version, y->version) == 0 && x->family == y->family &&
+           strcmp(x->device, y->device) == 0 && strcmp(x->weights, y->weights) == 0 &&
+           same(x->prompt_tokens, y->prompt_tokens) && same(x->output_tokens, y->output_tokens) &&
+           x->attention_dp == y->attention_dp &&
            (ranks ? same(x->clients, y->clients) && (x->ep > 1) == (y->ep > 1) : x->tp == y->tp && x->ep == y->ep);
 }
 

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "calc/serve/steady_chain.h"
+#include "calc/serve/steady_parted.h"
 
 const char *steady_limit_name(enum steady_limit by)
 {
@@ -159,7 +160,7 @@ void steady_tell_of(struct steady_replica *r, const struct steady_histogram *ttf
         }
         all_s += (l->inverse * several - inverse) * (steady_chain_sum_s(r->chain, 1) - r->chain->mean_s);
         o->tpot_s.mean = token * r->scale * all_s / several;
-    } else if (tpot->total > 0)
+    } else if (tpot->total > 0 && !r->met)
         o->tpot_s.mean = token * (r->token_s + r->flow.extra_s * (l->inverse - (1 - l->single_frac) / l->steps) +
                                   r->fewer_s / l->steps - r->fewer_each_s);
     o->latency_s = latency_of(r, ttft, &sum);
@@ -224,7 +225,10 @@ static enum err_code solve_together(struct arena *a, const struct steady_setup *
     const double replicas = (double)s->replicas, parts = (double)steady_parts_of(all);
     if (!r.times) TRY(steady_times_open(a, all, &r.times, e));
     TRY(steady_chain_room(r.times, steady_chain_phases(s), e));
-    const double most_per_s = steady_saturation_of(&r);
+    const bool parted = steady_parted_of(all);
+    (void)steady_saturation_of(&r);
+    if (parted) TRY(steady_parted_saturate(&r, e));
+    const double most_per_s = r.most_per_s;
     o->saturation_rate_per_s = most_per_s * replicas;
     o->by = r.by;
     r.rate_per_s = most_per_s;
@@ -233,7 +237,7 @@ static enum err_code solve_together(struct arena *a, const struct steady_setup *
         r.arrival_cv2 =
             steady_routed(s) > 1 ? s->arrival_cv2 / replicas : 1 + (s->arrival_cv2 - 1) / (replicas * parts);
         o->saturated = r.rate_per_s >= most_per_s;
-        if (!o->saturated) steady_open_solve(&r);
+        if (!o->saturated && !parted) steady_open_solve(&r);
     } else if (s->load == STEADY_OFFLINE) {
         steady_offline_solve(&r, s->requests / replicas, most_per_s, o);
     } else if (!(s->think_s > 0) && s->lengths->steps > 0) {
@@ -244,7 +248,14 @@ static enum err_code solve_together(struct arena *a, const struct steady_setup *
         o->saturated = r.wait_s > 0;
         steady_tell(&r, o);
     }
-    if (s->load == STEADY_OPEN && !o->saturated) steady_tell(&r, o);
+    if (parted && !o->saturated) {
+        struct steady_histogram ttft, tpot;
+        TRY(steady_parted_solve(&r, &ttft, &tpot, e));
+        r.met = true;
+        steady_tell_of(&r, &ttft, &tpot, o);
+    } else if (s->load == STEADY_OPEN && !o->saturated) {
+        steady_tell(&r, o);
+    }
     whole_of(parts, o);
     return ERR_OK;
 }

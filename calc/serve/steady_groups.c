@@ -105,3 +105,44 @@ double steady_deeper(const struct steady_times *t, double x, double number)
     }
     return (most - mean) / sqrt(fmax(x / t->long_tokens, 1));
 }
+
+enum err_code steady_times_whole(struct steady_times *t, struct err *e)
+{
+    if (t->whole_s) return ERR_OK;
+    t->whole_s = arena_array(t->arena, 2, sizeof *t->whole_s);
+    if (!t->whole_s) return err_nomem(e);
+    for (size_t i = 0; i < 2; i++)
+        for (size_t k = 0; k < STEADY_SHARES; k++)
+            for (size_t q = 0; q < STEADY_X_KNOTS; q++) t->whole_s[i][k][q] = (double)NAN;
+    return ERR_OK;
+}
+
+/* One prompt of so many tokens, or STEADY_WHOLES of a part of them each. */
+static double whole_at(struct steady_times *t, bool several, size_t share, size_t knot, double cached)
+{
+    double *const at_s = &t->whole_s[several][share][knot];
+    const double x = fmax(t->x_knot[knot], 1), n = several ? fmin(STEADY_WHOLES, x) : 1;
+    if (!isnan(*at_s)) return *at_s;
+    mix_clear(&t->scratch);
+    mix_prefill(&t->scratch, n, x / n, cached);
+    mix_others(&t->scratch, STEADY_SHARE[share] * (t->parts - 1) * x);
+    return *at_s = t->overhead_s + engine_any_s(t->server, t->overlapped, t->calibrated, &t->scratch);
+}
+
+double steady_times_whole_s(struct steady_times *t, double x, double square, double share)
+{
+    double cached = 0, at_s[STEADY_SHARES];
+    for (size_t i = 0; i < t->groups; i++) cached += t->group[i].weight * t->group[i].cached;
+    const double one = 1. / STEADY_WHOLES, alone = (fmin(square / (x * x), 1) - one) / (1 - one);
+    const size_t k = steady_times_knot(t, x);
+    const double low = t->x_knot[k], part = fmax(x - low, 0) / (t->x_knot[k + 1] - low);
+    for (size_t q = 0; q < STEADY_SHARES; q++) {
+        double ends_s[2];
+        for (size_t i = 0; i < 2; i++) {
+            const double several_s = whole_at(t, true, q, k + i, cached);
+            ends_s[i] = several_s + alone * (whole_at(t, false, q, k + i, cached) - several_s);
+        }
+        at_s[q] = ends_s[0] + part * (ends_s[1] - ends_s[0]);
+    }
+    return steady_times_share_s(at_s, share);
+}

@@ -71,6 +71,9 @@ void steady_steps_add(struct steady_steps *x, double tokens, double weight);
 void steady_steps_law(const struct steady_steps *x, double frac, struct steady_law *out);
 
 enum { STEADY_SHARES = 3 }; /* of what others have to what the largest has: the first nothing, the last as much */
+extern const double STEADY_SHARE[STEADY_SHARES];
+
+enum { STEADY_WHOLES = 8 }; /* prompts of a step, beside one alone */
 
 struct steady_chain;
 
@@ -94,15 +97,17 @@ struct steady_times {
     double parts;                       /* groups with queues of their own that step together; 1 */
     const struct steady_others *others; /* what the others have; NULL: as much as the group itself, all alike */
     double largest;                     /* steady_largest_of the groups */
-    double deeper[STEADY_SHARES][STEADY_X_KNOTS]; /* steady_deeper of x where others have a share; NAN: not asked */
-    double long_tokens;                           /* a prompt as one of its tokens has it: the square over the mean */
-    bool slowest;                                 /* stage alone */
-    double *stage_s;                              /* [mix_stages] */
-    double piece_tokens;                          /* of a prompt in a step (steady_times_piece) */
-    double context_tokens;                        /* of a sequence that decodes, on average over its steps */
-    double context_square;                        /* E of its square; where there are several groups */
-    struct mix decode, prompt, scratch;           /* a sequence's sums; a prompt token's */
-    double *decode_s;                             /* [STEADY_N_KNOTS] */
+    double deeper[STEADY_SHARES][STEADY_X_KNOTS];     /* steady_deeper of x where others have a share; NAN: not asked */
+    double (*whole_s)[STEADY_SHARES][STEADY_X_KNOTS]; /* [2] of one whole prompt and of STEADY_WHOLES alike, where they
+                                                         are computed before others decode; NULL: not asked */
+    double long_tokens;                 /* a prompt as one of its tokens has it: the square over the mean */
+    bool slowest;                       /* stage alone */
+    double *stage_s;                    /* [mix_stages] */
+    double piece_tokens;                /* of a prompt in a step (steady_times_piece) */
+    double context_tokens;              /* of a sequence that decodes, on average over its steps */
+    double context_square;              /* E of its square; where there are several groups */
+    struct mix decode, prompt, scratch; /* a sequence's sums; a prompt token's */
+    double *decode_s;                   /* [STEADY_N_KNOTS] */
     double (*prompt_s[STEADY_SHARES])[STEADY_X_KNOTS]; /* [STEADY_N_KNOTS], beyond the former; the last alone where
                                                           there are no groups */
     double n_knot[STEADY_N_KNOTS], x_knot[STEADY_X_KNOTS];
@@ -113,6 +118,7 @@ struct steady_times {
         int64_t max_seqs, blocks, block_tokens;
         double watermark_frac, rate_per_s, most, places, again_frac;
         bool together; /* all at once */
+        bool run;      /* by steady_parted_saturate */
         enum steady_limit by;
     } saturation;
 };
@@ -137,6 +143,15 @@ double steady_times_decode_s(struct steady_times *t, double n);
  * steady_times_share_s -- between them. */
 void steady_times_shares_s(struct steady_times *t, double n, double x, double out[STEADY_SHARES]);
 double steady_times_share_s(const double at_s[STEADY_SHARES], double share);
+
+/* steady_times_knot -- the last of the grid's prompt tokens that is not above x, but for the very last. */
+size_t steady_times_knot(const struct steady_times *t, double x);
+
+/* steady_times_whole_s -- x tokens of whole prompts in the largest group, the squares of whose lengths are `square` in
+ * all, and where the others have `share` of as many: attention goes with the squares, the rest with tokens. Errors:
+ * ERR_NOMEM of steady_times_whole, the room for it. */
+enum err_code steady_times_whole(struct steady_times *t, struct err *e);
+double steady_times_whole_s(struct steady_times *t, double x, double square, double share);
 
 /* steady_parts_of -- attention groups of a setup that have queues of their own, as the simulator's have
  * (simulate_parted); 1. */
@@ -226,6 +241,7 @@ struct steady_replica {
     double prompts_frac;                      /* of the rate, whose prompts are computed here; 1, or 0 */
     bool at_ends;                             /* requests come when a step ends, as they follow an answer at once */
     bool cycle;                               /* closed: of one cycle, who ask again at once */
+    bool met;                                 /* distributions are of requests that were met (steady_parted_solve) */
     double later_s;                           /* disaggregated: between the first token and decoding */
     double most_per_s;                        /* the rate at which it saturates */
     double most;                              /* sequences that may decode at a time */

@@ -257,14 +257,24 @@ static double decode_at(struct steady_times *t, size_t i)
     return t->decode_s[i];
 }
 
-/* What others have of as much as the largest, STEADY_SHARES of them. */
-static const double SHARE[STEADY_SHARES] = {0, .25, 1};
+const double STEADY_SHARE[STEADY_SHARES] = {0, .25, 1};
+
+size_t steady_times_knot(const struct steady_times *t, double x)
+{
+    size_t k = 0;
+    if (!(x > 1)) return 0;
+    k = 2 * (size_t)(steady_exponent(x) - 1);
+    if (k > STEADY_X_KNOTS - 2) k = STEADY_X_KNOTS - 2;
+    while (k < STEADY_X_KNOTS - 2 && t->x_knot[k + 1] <= x) k++;
+    return k;
+}
 
 /* The same whatever decodes beside. */
 static double deeper_at(struct steady_times *t, size_t share, size_t q)
 {
     double *const deeper = &t->deeper[share][q];
-    if (t->parts > 1 && isnan(*deeper)) *deeper = steady_deeper(t, t->x_knot[q], 1 + SHARE[share] * (t->parts - 1));
+    if (t->parts > 1 && isnan(*deeper))
+        *deeper = steady_deeper(t, t->x_knot[q], 1 + STEADY_SHARE[share] * (t->parts - 1));
     return *deeper;
 }
 
@@ -272,15 +282,10 @@ static double deeper_at(struct steady_times *t, size_t share, size_t q)
 static double prompt_at(struct steady_times *t, size_t share, size_t i, double x)
 {
     double *const s = t->prompt_s[share][i];
-    size_t k = 0;
-    if (x > 1) {
-        k = 2 * (size_t)(steady_exponent(x) - 1);
-        if (k > STEADY_X_KNOTS - 2) k = STEADY_X_KNOTS - 2;
-        while (k < STEADY_X_KNOTS - 2 && t->x_knot[k + 1] <= x) k++;
-    }
+    const size_t k = steady_times_knot(t, x);
     for (size_t q = k; q < k + 2; q++)
         if (isnan(s[q]))
-            s[q] = alone_s(t, t->n_knot[i], t->x_knot[q], SHARE[share], deeper_at(t, share, q)) -
+            s[q] = alone_s(t, t->n_knot[i], t->x_knot[q], STEADY_SHARE[share], deeper_at(t, share, q)) -
                    (i > 0 ? decode_at(t, i) : 0);
     const double low = t->x_knot[k];
     return s[k] + (s[k + 1] - s[k]) * (x - low) / (t->x_knot[k + 1] - low);
@@ -309,8 +314,8 @@ double steady_times_decode_s(struct steady_times *t, double n)
 double steady_times_share_s(const double at_s[STEADY_SHARES], double share)
 {
     size_t k = 0;
-    while (k + 2 < STEADY_SHARES && SHARE[k + 1] <= share) k++;
-    return at_s[k] + (at_s[k + 1] - at_s[k]) * (share - SHARE[k]) / (SHARE[k + 1] - SHARE[k]);
+    while (k + 2 < STEADY_SHARES && STEADY_SHARE[k + 1] <= share) k++;
+    return at_s[k] + (at_s[k + 1] - at_s[k]) * (share - STEADY_SHARE[k]) / (STEADY_SHARE[k + 1] - STEADY_SHARE[k]);
 }
 
 void steady_times_shares_s(struct steady_times *t, double n, double x, double out[STEADY_SHARES])
@@ -330,8 +335,9 @@ static double part_s(struct steady_times *t, double n, double decode_s, double x
     if (!(largest > 0)) return decode_s;
     const double share = fmin(fmax(sum - fmax(most - x, 0), 0) / (largest * (t->parts - 1)), 1);
     size_t k = 0;
-    while (k + 2 < STEADY_SHARES && SHARE[k + 1] <= share) k++;
-    const double at = (share - SHARE[k]) / (SHARE[k + 1] - SHARE[k]), low_s = prompt_s(t, k, n, largest);
+    while (k + 2 < STEADY_SHARES && STEADY_SHARE[k + 1] <= share) k++;
+    const double at = (share - STEADY_SHARE[k]) / (STEADY_SHARE[k + 1] - STEADY_SHARE[k]),
+                 low_s = prompt_s(t, k, n, largest);
     const double more_s = at > 0 ? low_s + at * (prompt_s(t, k + 1, n, largest) - low_s) : low_s;
     return t->beside ? decode_s + more_s : fmax(decode_s, more_s);
 }

@@ -4,9 +4,10 @@
  *
  *     bench_kernels [SECONDS [NAME ...]]
  *
- * of each line whose kernel or label has NAME in it, by all sets of instructions but those that a wider one stands for.
- * A round is a call of the reading ceiling, of the gathering one where the line is of pages, of the peak, and of every
- * code; SECONDS of rounds a line (0.3 unless given). Printed: the median over rounds of
+ * of each line that has NAME in its kernel, format and label ("gemm fp32 m=1"), by all sets of instructions but those
+ * that a wider one stands for. A round is a call of the reading ceiling, of the gathering one where the line is of
+ * pages, of the peak, and of every code; SECONDS of rounds a line (0.3 unless given). Printed: the median over rounds
+ * of
  *
  *     max(flops / peak, bytes read / rate of reading, all bytes / rate of moving) / time
  *
@@ -47,6 +48,8 @@ static const struct line LINES[] = {
     {"4 queries, pages of 16", "decode-attention", {{4, 2048, 32, 8, 128, 0, 16}, KERN_FP32}},
     {"16 heads", "mla-decode", {{1, 8192, 16, 512, 64, 0}, KERN_BF16}},
     {"128 heads, pages of 64", "mla-decode", {{1, 2048, 128, 512, 64, 64}, KERN_BF16}},
+    {"16 heads", "mla-decode", {{4, 4096, 16, 512, 64, 0}, KERN_FP32}},
+    {"8 of 80 heads", "mamba2-step", {{8, 80, 64, 128, 1, 4}, KERN_FP32}},
     {"64 rows", "rmsnorm", {{64, 4096}, KERN_BF16}},
     {"2048 rows", "rmsnorm", {{2048, 4096}, KERN_BF16}},
     {"1024 rows", "rmsnorm", {{1024, 8192}, KERN_FP32}},
@@ -56,6 +59,7 @@ static const struct line LINES[] = {
     {"m=16", "mlp", {{16, 4096, 14336}, KERN_BF16}},
     {"512 tokens", "prefill-attention", {{1, 512, 32, 8, 128, 0}, KERN_BF16}},
     {"2048 tokens", "prefill-attention", {{1, 2048, 32, 8, 128, 0}, KERN_FP32}},
+    {"4 x 512 tokens, heads of 64", "prefill-attention", {{4, 512, 16, 16, 64, 0}, KERN_FP32}},
     {"m=512", "mlp", {{512, 4096, 14336}, KERN_BF16}},
     {"m=512", "gemm", {{512, 4096, 4096}, KERN_BF16}},
     {"m=1", "gemm", {{1, 14336, 4096}, KERN_BF16}},
@@ -271,8 +275,10 @@ int main(int argc, char **argv)
     open_ceilings(&m, ceiling);
     for (size_t i = 0; i < sizeof LINES / sizeof LINES[0]; i++) {
         bool wanted = argc <= 2;
-        for (int j = 2; j < argc; j++)
-            wanted = wanted || strstr(LINES[i].kernel, argv[j]) || strstr(LINES[i].label, argv[j]);
+        char name[SAID];
+        (void)snprintf(name, sizeof name, "%s %s %s", LINES[i].kernel, kern_dtype_name(LINES[i].shape.dtype),
+                       LINES[i].label);
+        for (int j = 2; j < argc; j++) wanted = wanted || strstr(name, argv[j]);
         if (wanted) failed |= measure(&LINES[i], seconds, &m, ceiling);
         (void)fflush(stdout);
     }

@@ -82,6 +82,7 @@ static enum err_code bench(struct arena *a, const struct asked *k, bool *slow, s
                                 .step_tokens_n = sizeof STEPS / sizeof *STEPS,
                                 .seqs = SEQS,
                                 .seqs_n = sizeof SEQS / sizeof *SEQS,
+                                .held_seqs = true,
                                 .fidelity = PLANNER_CALIBRATED,
                                 .p90 = true,
                                 .utilization_frac = (double)NAN};
