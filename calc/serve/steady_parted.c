@@ -17,7 +17,7 @@ enum {
 bool steady_parted_of(const struct steady_setup *s)
 {
     return steady_parts_of(s) > 1 && s->policy == SIMULATE_FCFS && s->load == STEADY_OPEN && !s->draft.of &&
-           s->lengths->steps > 0;
+           s->lengths->steps > 0 && steady_routed(s) < 2;
 }
 
 /* ---- a step ---- */

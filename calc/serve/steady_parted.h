@@ -15,7 +15,8 @@
 
 #include "calc/serve/steady_parts.h"
 
-/* steady_parted_of -- whether that is asked: prompts first, several groups, no drafts, requests that come at a rate. */
+/* steady_parted_of -- whether that is asked: prompts first, several groups of one copy (what a router sends to several
+ * depends on their numbers, which a stream of its own has not), no drafts, requests that come at a rate. */
 bool steady_parted_of(const struct steady_setup *s);
 
 /* steady_parted_saturate -- the rate at which a group of r saturates, where `all` is what was asked of all groups: sets
