@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "kernels/attend.h"
+#include "kernels/mla_amx.h"
 #include "kernels/table.h"
 #include "kernels/vector.h"
 
@@ -47,10 +48,18 @@ static const char *refuses(const struct kern_shape *s)
                : NULL;
 }
 
+/* Floats: of whichever code takes more. */
+static size_t scratch_of(size_t heads, size_t row, size_t rank)
+{
+    const size_t rows = attend_scratch(heads, row, rank) + attend_aside(row);
+    const size_t tiles = mla_amx_bytes(heads, row, rank) / sizeof(float);
+    return rows > tiles ? rows : tiles;
+}
+
 static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
 {
     const size_t batch = at(s, BATCH), heads = at(s, HEADS), row = row_of(s), rank = at(s, RANK);
-    const size_t pages = batch * pages_of(s), scratch = attend_scratch(heads, row, rank) + attend_aside(row);
+    const size_t pages = batch * pages_of(s), scratch = scratch_of(heads, row, rank);
     const enum kern_type type = type_of(s);
     out[Q] = (struct kern_buffer){"q", KERN_INPUT, type, batch * heads * row, 1, 0};
     out[CACHE] = (struct kern_buffer){"cache", KERN_INPUT, type, pages * page_of(s) * row, 1, 0};
@@ -170,10 +179,38 @@ KERN_SETS(RUN)
 KERN_SETS_BF16(RUN)
 
 #if KERN_X86
+static void attend_chunks(const struct kern_call *c)
+{
+    const struct kern_shape *s = c->shape;
+    const size_t heads = at(s, HEADS), rank = at(s, RANK);
+    struct mla_amx p = {.heads = heads,
+                        .dim = row_of(s),
+                        .value_dim = rank,
+                        .tokens = at(s, LEN),
+                        .page = page_of(s),
+                        .scale = 1 / sqrtf((float)row_of(s)),
+                        .cache = c->buffer[CACHE],
+                        .scratch = c->buffer[SCRATCH]};
+    mla_amx_open();
+    for (size_t b = 0; b < at(s, BATCH); b++) {
+        p.table = (const int32_t *)c->buffer[TABLE] + b * pages_of(s);
+        p.later_table = b + 1 < at(s, BATCH) ? p.table + pages_of(s) : NULL;
+        p.q = (const uint16_t *)c->buffer[Q] + b * heads * p.dim;
+        p.out = (uint16_t *)c->buffer[OUT] + b * heads * rank;
+        mla_amx_run(&p, b == 0);
+    }
+    mla_amx_close();
+}
+
 static void run_amx(const struct kern_call *c)
 {
     const struct kern_shape *s = c->shape;
-    attend_all(c, attend_takes_tiles(at(s, HEADS), row_of(s), at(s, RANK)) ? &attend_amx : &attend_dot);
+    const bool tiles = attend_takes_tiles(at(s, HEADS), row_of(s), at(s, RANK));
+    const bool groups = page_of(s) >= at(s, LEN) || page_of(s) % MLA_AMX_GRAIN == 0;
+    if (tiles && groups && at(s, HEADS) >= MLA_AMX_LEAST)
+        attend_chunks(c);
+    else
+        attend_all(c, tiles ? &attend_amx : &attend_dot);
 }
 #define TILES KERN_ROW("amx-bf16", KERN_UNIT_BF16_TILE, KERN_HAS(KERN_BF16), kern_lacks_amx_bf16, KERN_RUN(amx)),
 #else
