@@ -345,6 +345,7 @@ static void build_latent(struct build *b, const struct mixer *x)
     build_adapted(b, "latents", b->rows, Y->D, x->q_rank > 0 ? 2 : 1, stacked);
     build_head_norm(b, "kv_a_norm", "[B*T, latent]", HEAD_NORM_FLOPS, Y->C, Y->C);
     if (x->position == POSITION_ROPE) build_rope(b, "rope", "[B*T, (N+1)*R]", PROD(SUM(Y->N, INT(1)), Y->R));
+    if (x->query_scales) build_query_scales(b, "q_scale", Y->N, key);
     build_cache_write(b, "kv_write", cached, Y->b_kv, x->window_tokens ? Y->W : NULL);
     build_index(b, x);
     const struct sym *expanded = PROD(Y->N, SUM(Y->H, Y->Hv));

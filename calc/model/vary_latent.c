@@ -1,5 +1,6 @@
-/* vary_latent -- families with latent attention to chosen keys that have more beside it: GLM-5.3-Flash, Hy4, A.X K2.
- * Source: transformers, modular_glm5_next.py, modular_hy_v4.py, modular_axk2.py and their configuration classes. */
+/* vary_latent -- families with latent attention to chosen keys that have more beside it: GLM-5.3-Flash, Hy4, A.X K2,
+ * Mistral Large 4. * Source: transformers, modular_glm5_next.py, modular_hy_v4.py, modular_axk2.py,
+ * modular_mistral_large4.py and their configuration classes. */
 #include <string.h>
 
 #include "calc/model/vary.h"
@@ -83,4 +84,40 @@ enum err_code vary_ling3(struct reader *r, int64_t layer, struct layer_kind *k)
     k->mixer.output_gate = strcmp(gate, "element_wise") == 0;
     return k->mixer.head_gate || k->mixer.output_gate ? ERR_OK
                                                       : json_want(&j, "\"head_wise\" or \"element_wise\"", r->e);
+}
+
+/* Mistral Large 4: keys that the first 64 elements of turn, or none in layers without positions, which have as many
+ * elements all the same; layers may attend to the latents of an earlier one, which no published file asks for. */
+enum err_code vary_mistral_large4(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct mixer *x = &k->mixer;
+    struct json list, item;
+    int64_t source;
+    if (x->q_rank > 0)
+        return err_set(r->e, ERR_INPUT, "%s: q_lora_rank is stated, and queries of the %s family have no latent",
+                       r->text.file, r->family->name);
+    TRY(reader_int(r, "index_n_heads", 1, 1 << 16, 32, &x->index_heads)); /* class defaults; not units */
+    TRY(reader_int(r, "index_head_dim", 1, 1 << 16, 128, &x->index_dim));
+    TRY(reader_int(r, "index_topk", 1, 1 << 20, 2048, &x->top_keys));
+    TRY(vary_indexer_types(r, 1));
+    TRY(vary_indexer_shared(r, layer, 1, x));
+    x->query_scales = true;
+    x->index_stream = x->index_heads > 0;
+    if (x->position == POSITION_NONE) {
+        x->head_dim += x->rope_dim;
+        x->rope_dim = 0;
+    }
+    if (!json_get(&r->text, "kv_source_layers", &list)) return ERR_OK;
+    if (!json_is_array(&list) || json_len(&list) != (size_t)r->m->layers || !json_at(&list, (size_t)layer, NULL, &item))
+        return json_want(&list, "a list of one number per layer", r->e);
+    TRY(json_int(&item, 0, layer, &source, r->e));
+    return source == layer ? ERR_OK : json_want(&item, "the layer itself (shared latents are not described)", r->e);
+}
+
+enum err_code extend_mistral_large4(struct reader *r)
+{
+    int64_t rope;
+    TRY(reader_dim(r, DIM_ROPE_DIM, 2, -1, &rope));
+    r->m->rope_scales = rope / 2;
+    return ERR_OK;
 }

@@ -1,6 +1,7 @@
 /* vary_schedules -- families of 2026 whose classes say which layer slides, and which turns, where the file does not:
- * LFM3, Flint, Kolibri, Beam, Muse; and Molmo 2, whose files say where norms are. Source: transformers 5.24,
- * configuration_*.py and modeling_*.py of lfm3, flint, kolibri1, beam, muse_glimmer, muse_spark, molmo2. */
+ * LFM3, Flint, Kolibri, Beam, Muse; and Molmo 2 and Nemotron-H, by their keys of norms and biases. Source:
+ * transformers 5.24, configuration_*.py and modeling_*.py of lfm3, flint, kolibri1, beam, muse_glimmer, muse_spark,
+ * molmo2, nemotron_h. */
 #include <string.h>
 
 #include "calc/model/vary.h"
@@ -78,6 +79,18 @@ enum err_code vary_muse(struct reader *r, int64_t layer, struct layer_kind *k)
     return ERR_OK;
 }
 
+/* Muse Spark: experts in a narrower space, with a norm on the way in and one of what each gives; both terms of the sum
+ * with the stream by gates of the layer's own. */
+enum err_code vary_muse_spark(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct ffn *f = &k->ffn;
+    TRY(vary_muse(r, layer, k));
+    k->plain_norm = k->residual_gates = true;
+    if (f->kind != FFN_MOE) return ERR_OK;
+    f->latent_in_norm = f->latent_each_norm = true;
+    return reader_int(r, "moe_hidden_size", 1, 1 << 22, 4096, &f->latent_width); /* class default; not a unit */
+}
+
 /* Norms of heads, or of all of them; files of before say qkv_bias for attention_bias, and whether there are norms. */
 enum err_code vary_molmo2(struct reader *r, int64_t layer, struct layer_kind *k)
 {
@@ -99,4 +112,31 @@ enum err_code extend_molmo2(struct reader *r)
 {
     r->m->tied = false;
     return reader_int(r, "additional_vocab_size", 0, 1 << 20, 128, &r->m->embed_extra_rows); /* class default */
+}
+
+/* Nemotron-H: mlp_bias is of the MLP, of shared experts and of the products into and out of the experts' space, and
+ * attention_bias of nothing. Source: modeling_nemotron_h.py. */
+enum err_code vary_nemotron_h(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct ffn *f = &k->ffn;
+    bool biased;
+    (void)layer;
+    TRY(reader_flag(r, &r->text, "mlp_bias", false, &biased));
+    if (f->kind == FFN_DENSE) f->up_bias = f->down_bias = biased;
+    if (f->kind == FFN_MOE) {
+        f->shared_bias = biased && f->shared_width > 0;
+        f->latent_bias = biased && f->latent_width > 0;
+    }
+    return ERR_OK;
+}
+
+/* The class ties nothing. A GGUF file, which names no class, says whether it has a head. */
+enum err_code extend_nemotron_h(struct reader *r)
+{
+    struct json j;
+    if (!r->m->tied || !json_get(r->root, "architectures", &j)) return ERR_OK;
+    r->m->tied = false;
+    return reader_note(r,
+                       "tie_word_embeddings is true, and the class of the nemotron_h family ties nothing: the output "
+                       "head is counted as a matrix of its own");
 }
