@@ -1,5 +1,5 @@
-/* Families of 2026: LFM3, Flint, Kolibri, Beam, Molmo 2, Cosmos 3 Edge, Muse, Mistral Large 4; and keys of Laguna,
- * Nemotron-H and Qwen2.5-Omni that their classes read in ways of their own. Tensor lists: as in
+/* Families of 2026: dots3-note, LFM3, Flint, Kolibri, Beam, Molmo 2, Cosmos 3 Edge, Muse, Mistral Large 4; and keys of
+ * Laguna, Nemotron-H and Qwen2.5-Omni that their classes read in ways of their own. Tensor lists: as in
  * tests/families.h, of the classes of transformers 5.24. A text part without sizes has those of its class. */
 #include "tests/families.h"
 
@@ -12,6 +12,9 @@
 #define SMALL_EXPERTS SMALL ",\"moe_intermediate_size\":24,\"num_experts_per_tok\":2,\"num_hidden_layers\":7"
 #define QKVO_BIASES(layers) EACH("q, k, v, o biases", 1, 120 + 2 * 40 + 96, layers)
 #define QK_NORMS(each, layers) EACH("q_norm, k_norm", 2, each, layers)
+#define DSA_INDEX(width, q, heads, each, layers)                                                                       \
+    EACH("indexer.wq_b", (heads) * (each), q, layers), EACH("indexer.wk", each, width, layers),                        \
+        EACH("indexer.k_norm", 2, each, layers), EACH("indexer.weights_proj", heads, width, layers)
 #define NINE ",\"num_experts\":9"
 #define MISTRAL(heads, kv, rope, nope, value, width, layers)                                                           \
     EACH("q_proj", (heads) * ((nope) + (rope)), width, layers), EACH("kv_a_layernorm", 1, kv, layers),                 \
@@ -192,6 +195,47 @@ static const struct subject SUBJECTS[] = {
      0,
      0,
      0},
+    {"dots3-note", /* full: 0, 1, 5, ..., 45; the others slide, with latents twice as wide and half as many heads */
+     "{\"model_type\":\"dots3_note\",\"text_config\":{\"model_type\":\"dots3_note_text\"}}",
+     {ENDS(152064, 5120), HEAD(152064, 5120), NORMS(2, 5120, 46), LATENT(5120, 128, 1024, 512, 128, 64, 128, 13),
+      LATENT(5120, 64, 1024, 1024, 192, 64, 128, 33), EACH("k_rope_only_layernorm", 1, 64, 46),
+      EACH("g_proj", 128, 5120, 13), EACH("g_proj", 64, 5120, 33), DSA_INDEX(5120, 1024, 64, 128, 13),
+      GATED(5120, 13824, 1), EXPERTS(5120, 1536, 45, 256, 8), GATED(5120, 1536, 45), EACH("gate", 256, 5120, 45),
+      EACH("e_score_correction_bias", 1, 256, 45)},
+     13 * (576 + 128),
+     33 * 1088,
+     0,
+     0},
+    {"dots3-note as published", /* sizes at the top, by other names; no choice of keys */
+     "{\"model_type\":\"dots3_note\",\"hidden_size\":96,\"num_hidden_layers\":4,\"num_attention_heads\":6,"
+     "\"kv_lora_rank\":19,\"q_lora_rank\":17,\"qk_rope_head_dim\":4,\"qk_nope_head_dim\":7,\"v_head_dim\":5,"
+     "\"intermediate_size\":88,\"vocab_size\":101,\"moe_intermediate_size\":24,\"n_routed_experts\":9,"
+     "\"num_experts_per_tok\":2,\"n_shared_experts\":2,\"moe_shared_expert_intermediate_size\":20,\"use_dsa\":false,"
+     "\"first_k_dense_replace\":2,\"swa_num_attention_heads\":3,\"swa_q_lora_rank\":13,\"swa_kv_lora_rank\":29,"
+     "\"swa_head_dim\":15,\"swa_qk_nope_head_dim\":9,\"swa_v_head_dim\":8,\"sliding_window_size\":64,"
+     "\"tie_word_embeddings\":true}",
+     {ENDS(101, 96), NORMS(2, 96, 4), LATENT(96, 6, 17, 19, 7, 4, 5, 2), LATENT(96, 3, 13, 29, 9, 6, 8, 2),
+      EACH("k_rope_only_layernorm", 1, 4, 2), EACH("k_rope_only_layernorm", 1, 6, 2), EACH("g_proj", 6, 96, 2),
+      EACH("g_proj", 3, 96, 2), GATED(96, 88, 2), EXPERTS(96, 24, 2, 9, 2), GATED(96, 40, 2), EACH("gate", 9, 96, 2),
+      EACH("e_score_correction_bias", 1, 9, 2)},
+     2 * 23,
+     2 * 35,
+     0,
+     0},
+    {"dots3-note layer by layer", /* what a layer does not say is as in the others; words decide */
+     "{\"model_type\":\"dots3_note_text\",\"hidden_size\":96,\"num_hidden_layers\":3,\"num_attention_heads\":6,"
+     "\"kv_lora_rank\":19,\"q_lora_rank\":17,\"qk_rope_head_dim\":4,\"qk_nope_head_dim\":7,\"v_head_dim\":5,"
+     "\"intermediate_size\":88,\"vocab_size\":101,\"moe_intermediate_size\":24,\"first_k_dense_replace\":3,"
+     "\"index_n_heads\":3,\"index_head_dim\":12,\"per_layer_config\":{\"02\":{\"kv_lora_rank\":29,"
+     "\"num_attention_heads\":3,\"num_key_value_heads\":3}},\"layer_types\":[\"full_attention\","
+     "\"indexed_attention\",\"sliding_attention\"]}",
+     {ENDS(101, 96), HEAD(101, 96), NORMS(2, 96, 3), LATENT(96, 6, 17, 19, 7, 4, 5, 2),
+      LATENT(96, 3, 17, 29, 7, 4, 5, 1), EACH("k_rope_only_layernorm", 1, 4, 3), EACH("g_proj", 6, 96, 2),
+      EACH("g_proj", 3, 96, 1), DSA_INDEX(96, 17, 3, 12, 1), GATED(96, 88, 3)},
+     2 * 23 + 12,
+     33,
+     0,
+     0},
     {"laguna with a gate an element", /* gating says other than true or "per-head" */
      "{\"model_type\":\"laguna\",\"gating\":false,\"num_experts\":9,\"shared_expert_intermediate_size\":40,"
      "\"moe_layers_enum\":\"1\"" SMALL
@@ -297,6 +341,11 @@ static void test_refused(void **state)
          "wanted \"qwen3\" or \"olmo\""},
         {"{\"model_type\":\"muse_glimmer_text\",\"num_hidden_layers\":2,\"layer_rope_theta\":[1]" SMALL "}",
          "a list of one number per layer"},
+        {"{\"model_type\":\"dots3_note\",\"text_config\":{\"model_type\":\"dots3_note_text\",\"swa_head_dim\":192}}",
+         "none is left that does"},
+        {"{\"model_type\":\"dots3_note\",\"text_config\":{\"model_type\":\"dots3_note_text\",\"num_hidden_layers\":1,"
+         "\"layer_types\":[\"linear_attention\"]}}",
+         "\"indexed_attention\" or \"sliding_attention\""},
         /* a space for experts that other families know nothing of */
         {"{\"model_type\":\"qwen3_moe\"" SMALL_EXPERTS NINE ",\"moe_hidden_size\":40}", "moe_hidden_size means"},
     };
@@ -368,6 +417,8 @@ static void test_work(void **state)
     };
     (void)state;
     check_work("muse-spark with dense layers and biases", SPARK, sizeof SPARK / sizeof SPARK[0]);
+    static const struct work DOTS[] = {{"k_rope_norm", 3 * 7 * 4 * 4, 3 * 7 * 4 * 4, 3 * 4 * 2}};
+    check_work("dots3-note layer by layer", DOTS, 1);
     check_work("beam tied, with biases", BEAM, 1);
     check_work("muse-glimmer tied, with biases", GLIMMER, 1);
     check_work("mistral large 4 tied, with shared choices", MISTRAL, sizeof MISTRAL / sizeof MISTRAL[0]);

@@ -276,7 +276,7 @@ struct family {
     /* Reads sizes and layers in place of the common way; NULL that. */
     enum err_code (*structure)(struct reader *r);
     struct family_typed typed[4];
-    struct family_default defaults[8]; /* class defaults of keys that files omit; value 0 ends */
+    struct family_default defaults[12]; /* class defaults of keys that files omit; value 0 ends */
     /* Sizes of the class that a text part within a larger file omits, since it is saved as what differs from them; in a
      * file of its own they are missing. */
     struct family_default nested[8];

@@ -122,6 +122,7 @@ struct mixer {
                         * of each head, made of its query, weighs both answers. MODEL.md "Loops" */
     bool idle_kv;      /* its key and value weights are stored all the same */
     bool v_is_k;       /* values are the keys before their norm: no matrix of their own, a cache all the same */
+    bool rope_norm;    /* latent: RMS norm of the rope part of the keys, before it turns */
     bool query_scales; /* queries of a head, and of the indexer's, times a*log(place) + b of two stored numbers */
     bool v_norm;       /* RMS norm without a weight over each value head */
     /* Sparse attention (DeepSeek-V3.2): a query attends to the top_keys best keys by the scores of an indexer, 0: all.

@@ -74,6 +74,7 @@ enum err_code extend_hy_v4(struct reader *r);
 enum err_code vary_ling3(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_mistral_large4(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code extend_mistral_large4(struct reader *r);
+enum err_code vary_dots3_note(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_axk2(struct reader *r, int64_t layer, struct layer_kind *k);
 
 enum err_code vary_minimax_m3(struct reader *r, int64_t layer, struct layer_kind *k);
