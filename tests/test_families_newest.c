@@ -346,6 +346,11 @@ static void test_refused(void **state)
         {"{\"model_type\":\"dots3_note\",\"text_config\":{\"model_type\":\"dots3_note_text\",\"num_hidden_layers\":1,"
          "\"layer_types\":[\"linear_attention\"]}}",
          "\"indexed_attention\" or \"sliding_attention\""},
+        /* known, and not described: the reason, not the nearest name */
+        {"{\"model_type\":\"inkling_mm_model\",\"text_config\":{\"model_type\":\"inkling_text\"}}",
+         "convolutions of keys, values and both blocks"},
+        {"{\"model_type\":\"unlimited_ocr\",\"text_config\":{\"model_type\":\"unlimited_ocr_text\"}}",
+         "attention to the whole prompt and a window of what follows"},
         /* a space for experts that other families know nothing of */
         {"{\"model_type\":\"qwen3_moe\"" SMALL_EXPERTS NINE ",\"moe_hidden_size\":40}", "moe_hidden_size means"},
     };
