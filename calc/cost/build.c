@@ -174,6 +174,15 @@ void build_norms(struct build *b, const char *name, int64_t n)
     read_all(b, op);
 }
 
+/* One by its statistics alone, in a model whose others have weights. */
+static void build_plain_norm(struct build *b, const char *name)
+{
+    struct cost_op *op = build_op(b, OP_NORM, name, "[B*T, D]");
+    const struct sym *elems = PROD(b->norm_rows, Y->D);
+    op->vector_flops = PROD(INT(build_norm_flops(NORM_RMS_PLAIN)), elems);
+    op->activation_bytes = PROD(INT(2), elems, Y->b_act);
+}
+
 /* Bytes that a sum over ranks sends for a byte of it, over the fabric; none while all ranks are in a node. */
 static const struct sym *reduced(const struct build *b)
 {
@@ -262,6 +271,7 @@ static void build_embedding(struct build *b)
     build_all_reduce(b, "embed_all_reduce");
     build_adapted_embedding(b);
     if (b->m->embed_norm) build_norms(b, "embed_norm", 1);
+    if (b->m->embed_norm_plain) build_plain_norm(b, "embed_norm");
 }
 
 /* A draft head makes one vector of several: the target's features, or one of them beside the embedding. */

@@ -285,7 +285,13 @@ static void build_gqa(struct build *b, const struct mixer *x)
         b->ops->op[b->ops->n - 1].kv_needed_bytes = INT(0); /* the layer that made them has them */
     build_difference(b, x);
     if (x->output_gate)
-        build_elementwise(b, OP_ACTIVATION, "output_gate", "[B*T, N*Hv]", PROD(b->rows, Y->N, Y->Hv), GATE_FLOPS, 3);
+        build_elementwise(b, OP_ACTIVATION, "output_gate", "[B*T, N*Hv]", PROD(b->rows, Y->N, Y->Hv),
+                          x->gate_bias ? GATE_FLOPS + 1 : GATE_FLOPS, 3);
+    if (x->gate_bias) {
+        struct cost_op *op = &b->ops->op[b->ops->n - 1];
+        build_vector(b, op, Y->N, false);
+        op->weight_bytes = op->tensor[0].bytes;
+    }
     build_head_gate(b, x);
     build_linear(b, "o_proj", "[B*T, N*Hv] x [N*Hv, D]", WEIGHT_MIXER, b->rows, PROD(Y->N, Y->Hv), Y->D, x->o_bias);
 }

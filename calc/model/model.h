@@ -155,6 +155,7 @@ struct mixer {
     bool output_gate;    /* a second product as wide as the output, whose sigmoid multiplies it (without latents: as the
                           * queries) */
     bool gate_apart;     /* ... made by a matrix of its own, without a bias, not by that of the queries */
+    bool gate_bias;      /* a number a head is added to the gate before its sigmoid */
     bool gate_of_latent; /* latent: made with the queries, of the query latent beside what its norm makes of it */
     bool doubled_input;  /* reads the residual stream beside the embedding: 2*hidden wide */
     bool features_kv;    /* a target's features become keys and values too, by the same weights, and these are kept */
@@ -372,8 +373,8 @@ struct model {
     int64_t max_context_tokens; /* 0 unknown */
     bool tied;                  /* the output head is the embedding */
     bool head_bias;
-    bool head_dense, head_dense_bias; /* a hidden x hidden product, a nonlinearity and a norm before the output head */
-    bool embed_norm;
+    bool head_dense, head_dense_bias;  /* a hidden x hidden product, a nonlinearity and a norm before the output head */
+    bool embed_norm, embed_norm_plain; /* plain: statistics alone */
     /* Gemma 3n and 4. per_layer_dim: elements that every layer adds to its input by token, from a table of
      * per_layer_vocab rows for all layers together; streams: residual streams that a layer predicts and corrects
      * (AltUp, arXiv 2301.13310); laurel_rank: of a learned residual beside attention (LAuReL, arXiv 2411.07501);

@@ -70,12 +70,13 @@ static bool same_ends(const struct model *a, const struct model *b)
     const struct model_draft *x = &a->draft, *y = &b->draft;
     return a->tied == b->tied && a->head_bias == b->head_bias && a->head_dense == b->head_dense &&
            a->head_dense_bias == b->head_dense_bias && a->embed_norm == b->embed_norm &&
-           a->embed_extra_rows == b->embed_extra_rows && a->position_rows == b->position_rows &&
-           a->position_offset == b->position_offset && x->joined == y->joined && x->head_rows == y->head_rows &&
-           x->heads == y->heads && x->no_head == y->no_head && x->joined_bias == y->joined_bias &&
-           x->norms_before == y->norms_before && x->norms_after == y->norms_after && same_modules(&a->mtp, &b->mtp) &&
-           same_number(a->tower.params, b->tower.params) && same_number(a->tower.whole_params, b->tower.whole_params) &&
-           same_number(a->audio.params, b->audio.params) && same_number(a->audio.whole_params, b->audio.whole_params);
+           a->embed_norm_plain == b->embed_norm_plain && a->embed_extra_rows == b->embed_extra_rows &&
+           a->position_rows == b->position_rows && a->position_offset == b->position_offset && x->joined == y->joined &&
+           x->head_rows == y->head_rows && x->heads == y->heads && x->no_head == y->no_head &&
+           x->joined_bias == y->joined_bias && x->norms_before == y->norms_before && x->norms_after == y->norms_after &&
+           same_modules(&a->mtp, &b->mtp) && same_number(a->tower.params, b->tower.params) &&
+           same_number(a->tower.whole_params, b->tower.whole_params) && same_number(a->audio.params, b->audio.params) &&
+           same_number(a->audio.whole_params, b->audio.whole_params);
 }
 
 static bool same_stem(const struct model_encoder *a, const struct model_encoder *b)

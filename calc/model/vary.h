@@ -131,4 +131,13 @@ enum err_code extend_modernbert(struct reader *r);
 enum err_code vary_grove(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code extend_chameleon(struct reader *r);
 
+/* Schedules of a class where the file has none, and what else those families have (vary_schedules.c). */
+enum err_code vary_lfm3(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_flint(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_shared_expert(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_beam(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_muse(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_molmo2(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code extend_molmo2(struct reader *r);
+
 #endif
