@@ -251,7 +251,8 @@ const struct family FAMILIES_DENSE[] = {
      .tied = true,
      .bias = BIAS_KEY,
      .defaults = {{DIM_KV_HEADS, 4}},
-     .nested = {{DIM_VOCAB, 133800}, {DIM_HIDDEN, 1024}, {DIM_FFN, 2048}, {DIM_LAYERS, 28}, {DIM_HEADS, 16}},
+     .nested =
+         {{DIM_VOCAB, 133800}, {DIM_HIDDEN, 1024 /* not a unit */}, {DIM_FFN, 2048}, {DIM_LAYERS, 28}, {DIM_HEADS, 16}},
      .blocks = "as granite, with sizes of its class",
      .exact = "text total and KV counted tensor by tensor (class defaults)"},
     {.name = "glm",
