@@ -68,7 +68,9 @@ struct run {
     struct err store_err;        /* the first failure of the store */
     const struct plan_job *last; /* the job measured last, NULL none, and its footprint */
     double last_bytes;
-    size_t untried;             /* codes of ceilings that there was no time for */
+    double array_bytes;            /* of memory's ceilings, at most: less once other programs disturb long calls */
+    double share_s, share_until_s; /* of the codes that are measured now; 0: no end of their own */
+    size_t untried;                /* codes of ceilings that there was no time for */
     size_t failed_n, garbage_n; /* codes of ceilings that crashed, hung, answered no answer or a wrong one; no answer */
     const char *failed;         /* the first of them and why; NULL: none */
     const char *crash;          /* the last time that the worker ended by itself, and how; NULL: it did not */

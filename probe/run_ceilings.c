@@ -2,10 +2,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "calc/base/clock.h"
 #include "probe/run_ask.h"
 
 /* Ceilings around a job: quick, since the code and its buffers are there. */
 static const double AROUND_S = 0.25, GATHER_BYTES = 0x1p15, ARRAY_BYTES = 0x1p26;
+
+/* An array of memory where other programs take the processor away: half a millisecond at 16 GB/s, below a turn of
+ * Linux's scheduler (base_slice_ns, 2.8 ms of two processors) and read as fast as a longer one. */
+static const double SHORT_BYTES = 0x1p23, FEW_PIECES = 16;
+
+static double short_bytes(const struct run *r) { return fmin(ARRAY_BYTES, SHORT_BYTES * (double)r->set.threads); }
 
 static double ceiling_s(const struct run *r)
 {
@@ -54,10 +61,22 @@ static double rate_least(const struct result *x, bool flops)
     return (flops ? x->flops : x->read_bytes + x->written_bytes) / x->summary.least_s;
 }
 
-/* Whether there is time for another code of a ceiling; a job may need the first number of one. */
+/* Whether there is time for another code of a ceiling; a job may need the first number of one. Each gives
+ * way to the others when its share is over, one without a number when that is over twice. */
 static bool is_time_for(const struct run *r, const struct run_ceiling *c)
 {
-    return run_left_s(r->set.ceilings_until_s) > 0 || (r->begun && isnan(c->per_s));
+    if (isnan(c->per_s) && r->begun) return true;
+    const double more_s = isnan(c->per_s) ? r->share_s : 0;
+    return fmin(run_left_s(r->share_until_s) + more_s, run_left_s(r->set.ceilings_until_s)) > 0;
+}
+
+/* The next of *groups of codes has its share of what is left for ceilings; none is left: no end of its own. */
+static void share(struct run *r, size_t *groups)
+{
+    const double left_s = fmax(0, run_left_s(r->set.ceilings_until_s));
+    r->share_s = *groups ? left_s / (double)*groups : (double)INFINITY;
+    r->share_until_s = isinf(r->share_s) ? 0 : clock_now_s() + r->share_s;
+    *groups -= *groups > 0;
 }
 
 /* A code is beaten when not even its fastest call of a short look comes within a tenth of the best one's median: what
@@ -70,22 +89,44 @@ static bool is_beaten(const struct run_ceiling *c, const struct result *x, bool 
     return timed && rate_least(x, flops) * BEATEN < c->per_s;
 }
 
+/* A shape of memory in arrays of no more than r->array_bytes: of a gather whole pieces, FEW at least. */
+static void fit_array(const struct run *r, struct wire_job *job)
+{
+    const double most = r->array_bytes / 4, piece = job->shape.n > 1 ? (double)job->shape.arg[1].value : 1;
+    if (!job->cold || !((double)job->shape.arg[0].value > most)) return;
+    const double n = fmax(floor(most / piece), job->shape.n > 1 ? FEW_PIECES : 1) * piece;
+    job->shape.arg[0].value = (int64_t)fmin((double)job->shape.arg[0].value, n);
+}
+
 /* Another code of a ceiling that has a number: a short look; *done: it is beaten, or no code at all. */
 static enum err_code look(struct run *r, struct wire_job job, const struct run_ceiling *c, bool flops, struct result *x,
                           bool *done, struct err *e)
 {
     job.deadline_s = fmin(LOOK_S, job.deadline_s);
+    fit_array(r, &job);
     TRY(run_measure(r, &job, x, e));
     *done = r->stopped || is_beaten(c, x, flops) || (x->outcome != RESULT_MEASURED && x->outcome != RESULT_NOISY);
     return ERR_OK;
 }
 
-/* A ceiling's sampling; where the median was too uncertain, once more for twice as long. */
+/* Where most samples of memory are lost to other programs a call is longer than these leave the processor alone: from
+ * now on arrays are such that it is not. *job is what to ask then; false: it is that already. */
+static bool shorten(struct run *r, struct wire_job *job, const struct result *x)
+{
+    const int64_t before = job->shape.arg[0].value;
+    if (!job->cold || x->discards_n <= x->summary.n || r->array_bytes <= short_bytes(r)) return false;
+    r->array_bytes = short_bytes(r);
+    fit_array(r, job);
+    return job->shape.arg[0].value < before;
+}
+
+/* A ceiling's sampling; where the median was too uncertain, once more, by shorter calls or for twice as long. */
 static enum err_code measure_surely(struct run *r, struct wire_job job, struct result *x, struct err *e)
 {
+    fit_array(r, &job);
     TRY(run_measure(r, &job, x, e));
     if (r->stopped || x->outcome != RESULT_NOISY || x->stop != SAMPLE_DEADLINE) return ERR_OK;
-    job.deadline_s *= 2;
+    if (!shorten(r, &job, x)) job.deadline_s *= 2;
     return run_measure(r, &job, x, e);
 }
 
@@ -140,7 +181,7 @@ static enum err_code try_variant(struct run *r, const struct wire_kernel *k, con
     *c = (struct run_ceiling){.kernel = k->name,
                               .variant = v->name,
                               .dtype = dtype,
-                              .shape = *shape,
+                              .shape = x.shape,
                               .per_s = rate,
                               .spread_frac = x.summary.spread_frac,
                               .footprint_bytes = x.footprint_bytes,
@@ -223,10 +264,10 @@ static enum err_code measure_memory(struct run *r, const struct wire_kernel *k, 
  * device has no such kernel, or no room is left. */
 static enum err_code measure_gather(struct run *r, double piece_bytes, struct run_ceiling **out, struct err *e)
 {
-    enum { ROW = 64, FEW = 16 }; /* elements of a row, of which pieces are multiples; pieces of an array */
+    enum { ROW = 64 }; /* elements of a row, of which pieces are multiples */
     struct run_ceilings *c = &r->ceilings;
     const double piece = fmax(1, floor(piece_bytes / 4 / ROW)) * ROW,
-                 pieces = fmax(FEW, floor(fmin(2 * last_cache_bytes(r), ARRAY_BYTES) / 4 / piece));
+                 pieces = fmax(FEW_PIECES, floor(fmin(2 * last_cache_bytes(r), ARRAY_BYTES) / 4 / piece));
     *out = NULL;
     for (size_t i = 0; i < c->gathers_n; i++)
         if (c->gather[i].shape.arg[1].value == (int64_t)piece) *out = &c->gather[i];
@@ -284,23 +325,53 @@ enum err_code run_around_move(struct run *r, struct result *x, struct err *e)
     return ERR_OK;
 }
 
+/* What is measured before any job. */
+static bool needs_moves(const struct run *r) { return !is_short(r) || r->set.launches; }
+static bool needs_caches(const struct run *r) { return !(r->set.cold && is_short(r)); }
+
+/* Groups of codes that a kernel is of such a measurement, and all of them. */
+static size_t groups_of(const struct run *r, const struct wire_kernel *k)
+{
+    const char *of = k->ceiling;
+    if (strcmp(of, "compute") == 0) return 1;
+    if (strcmp(of, "read") == 0) return !r->set.hot + (needs_caches(r) ? (size_t)RUN_LEVELS : 0);
+    if (strcmp(of, "bandwidth") == 0) return !r->set.hot && needs_moves(r);
+    return strcmp(of, "gather") == 0 && r->set.launches && !r->set.hot;
+}
+
+static size_t groups_n(const struct run *r)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < r->device.kernels_n; i++) n += groups_of(r, &r->device.kernels[i]);
+    return n;
+}
+
 enum err_code run_measure_ceilings(struct run *r, struct err *e)
 {
     struct run_ceilings *c = &r->ceilings;
     *c = (struct run_ceilings){.peaks_n = 0};
+    r->array_bytes = ARRAY_BYTES;
     c->read.per_s = c->moved.per_s = (double)NAN;
     for (size_t i = 0; i < RUN_LEVELS; i++) c->cache[i].per_s = (double)NAN;
+    size_t groups = groups_n(r);
     for (size_t i = 0; i < r->device.kernels_n && !r->stopped; i++) {
         const struct wire_kernel *k = &r->device.kernels[i];
-        if (strcmp(k->ceiling, "compute") == 0) TRY(measure_peaks(r, k, e));
+        const bool reads = strcmp(k->ceiling, "read") == 0, moves = strcmp(k->ceiling, "bandwidth") == 0;
         if (r->set.launches && strcmp(k->ceiling, "launch") == 0) TRY(measure_launches(r, k, e));
-        const bool reads = strcmp(k->ceiling, "read") == 0;
-        if (!reads && strcmp(k->ceiling, "bandwidth") != 0) continue;
-        if (!r->set.hot && (reads || !is_short(r) || r->set.launches))
+        if (strcmp(k->ceiling, "compute") == 0) {
+            share(r, &groups);
+            TRY(measure_peaks(r, k, e));
+        }
+        if (!r->set.hot && (reads || (moves && needs_moves(r)))) {
+            share(r, &groups);
             TRY(measure_memory(r, k, SIZE_MAX, reads ? &c->read : &c->moved, e));
-        for (size_t l = 0; reads && !(r->set.cold && is_short(r)) && l < RUN_LEVELS && !r->stopped; l++)
+        }
+        for (size_t l = 0; reads && needs_caches(r) && l < RUN_LEVELS && !r->stopped; l++) {
+            share(r, &groups);
             TRY(measure_stream(r, k, r->device.cache_bytes[l] / 2, false, SIZE_MAX, &c->cache[l], e));
+        }
     }
+    r->share_until_s = 0;
     at_least_read(r, &c->read, &c->moved);
     struct run_ceiling *gather;
     if (r->set.launches && !r->set.hot && !r->stopped) TRY(measure_gather(r, GATHER_BYTES, &gather, e));

@@ -51,8 +51,8 @@ static const struct option OPTIONS[] = {
      .value = "TIME",
      .help =
          "of all of it: the ceilings have half at most, the most telling shapes come first, and only the first goes on "
-         "beyond it, by as much again and ten seconds at most: 2min, with --quick 1min; without end with --all, "
-         "--kernel, --shape or -m, and of ceilings",
+         "beyond it, by as much again and ten seconds at most: 2min, with --quick 1min; 1min of "
+         "ceilings; without end with --all, --kernel, --shape or -m",
      .group = "How"},
     {.name = "deadline",
      .kind = OPTION_TEXT,

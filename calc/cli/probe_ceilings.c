@@ -8,6 +8,8 @@
 
 enum { CEILINGS_MAX = RUN_UNITS_MAX + 2 + RUN_LEVELS + RUN_LAUNCHES_MAX + RUN_GATHERS_MAX };
 
+static const double USUAL_S = 60; /* four times what a quiet machine takes */
+
 struct ceiling_row {
     const char *ceiling, *kernel, *variant, *dtype, *why;
     size_t noisy_n;
@@ -87,7 +89,7 @@ static enum err_code ceilings_within(struct work *w, const char *command, struct
     TRY(work_check_output(w, CEILINGS, sizeof CEILINGS / sizeof CEILINGS[0], e));
     w->run.set.launches = true;
     struct budget budget;
-    TRY(budget_read(w, (double)INFINITY, &budget, e));
+    TRY(budget_read(w, USUAL_S, &budget, e));
     w->run.set.until_s = budget_until_s(&budget, false);
     TRY(work_begin(w, command, e));
     budget_end_ceilings(w, &budget, 1);

@@ -64,12 +64,12 @@ static bool same(const struct work_spec *x, const struct work_spec *y)
     return memcmp(x->shape.v, y->shape.v, sizeof x->shape.v) == 0;
 }
 
-/* Whether work on buffers that x filled can go on with y's code: nothing of them is that code's own, or was changed. */
+/* Whether work on buffers that x filled can go on with y's code: nothing of them is that code's own. */
 static bool alike(const struct work *x, const struct work_spec *y)
 {
     const struct kern_variant *u = x->spec.variant, *v = y->variant;
     struct work_spec same_code = *y;
-    if (!x->calls || u->pack_bytes || v->pack_bytes || u->scratch_bytes || v->scratch_bytes || x->changes) return false;
+    if (!x->calls || u->pack_bytes || v->pack_bytes || u->scratch_bytes || v->scratch_bytes) return false;
     if (!(v->dtypes & KERN_HAS(y->shape.dtype))) return false;
     same_code.variant = u;
     return u->packed_inputs == v->packed_inputs && same(&x->spec, &same_code);
@@ -82,6 +82,7 @@ static const char *open_recent(struct worker *w, const struct work_spec *spec, c
     const bool one = spec->team && (spec->variant->library || !kern_split_find(spec->kernel));
     if (!one && alike(&w->recent, spec) && !(spec->variant->lacks && spec->variant->lacks(m, &spec->shape))) {
         w->recent.spec.variant = spec->variant;
+        work_renew(&w->recent);
         return NULL;
     }
     work_close(&w->recent);

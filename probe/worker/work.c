@@ -158,19 +158,29 @@ static void lay_out(struct work *w, const struct kern_machine *m)
 
 static bool is_filled(const struct kern_buffer *b) { return b->role == KERN_INPUT || b->role == KERN_STATE; }
 
+/* A buffer of the first copy. */
+static void fill_first(struct work *w, size_t b)
+{
+    const struct kern_buffer *f = &w->buffer[b];
+    const uint64_t seed = kern_hash(w->spec.seed, b);
+    if (f->sd > 0)
+        kern_fill_normal(w->here.buffer[b], f->type, f->elements, f->sd, seed);
+    else
+        w->spec.kernel->fill(&w->here, b, seed, w->here.buffer[b]);
+    if (w->mirror) copy(w, w->calls[0].buffer[b], w->here.buffer[b], bytes_of(f));
+}
+
+void work_renew(struct work *w)
+{
+    for (size_t b = 0; b < w->buffers_n; b++)
+        if (w->buffer[b].role == KERN_STATE) fill_first(w, b);
+}
+
 static void fill(struct work *w)
 {
     struct kern_call *c = &w->calls[0], *here = &w->here;
-    for (size_t b = 0; b < w->buffers_n; b++) {
-        const struct kern_buffer *f = &w->buffer[b];
-        const uint64_t seed = kern_hash(w->spec.seed, b);
-        if (!is_filled(f)) continue;
-        if (f->sd > 0)
-            kern_fill_normal(here->buffer[b], f->type, f->elements, f->sd, seed);
-        else
-            w->spec.kernel->fill(here, b, seed, here->buffer[b]);
-        if (w->mirror) copy(w, c->buffer[b], here->buffer[b], bytes_of(f));
-    }
+    for (size_t b = 0; b < w->buffers_n; b++)
+        if (is_filled(&w->buffer[b])) fill_first(w, b);
     if (w->split && w->split->prepare) w->split->prepare(here, w->room);
     if (w->packed_bytes) w->spec.variant->pack(here);
     if (w->packed_bytes && w->mirror) copy(w, c->packed, here->packed, w->packed_bytes);

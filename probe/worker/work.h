@@ -59,6 +59,10 @@ const char *work_open(const struct work_spec *spec, const struct kern_machine *m
                       char *text, size_t cap);
 void work_close(struct work *w);
 
+/* work_renew -- the states of the first copy, which is the one that is checked, as they were before any call; those of
+ * the others are as large as calls left them. */
+void work_renew(struct work *w);
+
 /* work_check -- run once on poisoned outputs and compare. *error_frac is the largest relative distance in norm over the
  * outputs, infinite where one holds no number; *checked counts elements compared. Returns NULL, or what is wrong. */
 const char *work_check(struct work *w, double *error_frac, size_t *checked, char *text, size_t cap);
