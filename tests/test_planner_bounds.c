@@ -24,12 +24,14 @@ struct asked {
     struct planner_format format;
     struct workload work;
     struct planner_request q;
+    struct engine server;
 };
 
 struct setting {
     const char *model, *gpu, *prompt, *output;
     int64_t most;
     enum planner_fidelity fidelity;
+    const char *server; /* NULL: none */
 };
 
 static const int64_t STEPS[] = {512, 2048, 8192}, SEQS[] = {16, 96, 512};
@@ -63,6 +65,10 @@ static void ask(struct arena *a, const struct setting *x, struct asked *k)
                                     .fidelity = x->fidelity,
                                     .p90 = x->fidelity == PLANNER_CALIBRATED,
                                     .utilization_frac = (double)NAN};
+    if (x->server) {
+        must(engine_load(a, x->server, &k->server, &e), &e);
+        k->q.server = &k->server;
+    }
     must(planner_traffic_of(a, &k->work, 1e-3, &k->q.traffic, &e), &e);
 }
 
@@ -110,10 +116,11 @@ static bool said(struct planner *p, struct planner_request *q, const struct plan
 static void test_bounds(void **state)
 {
     static const struct setting SETTINGS[] = {
-        {"llama-3.1-8b", "h100-sxm", "1200", "300", 4, PLANNER_CALIBRATED},
-        {"llama-3.1-8b", "l40s", "lognormal:700,1,max=9000", "exponential:90", 8, PLANNER_ROOFLINE},
-        {"qwen3-30b-a3b", "h100-sxm", "uniform:100..2000", "40", 4, PLANNER_CALIBRATED},
-        {"qwen3-30b-a3b", "h200-sxm", "3000", "lognormal:300,1,max=3000", 8, PLANNER_BOUND},
+        {"llama-3.1-8b", "h100-sxm", "1200", "300", 4, PLANNER_CALIBRATED, NULL},
+        {"llama-3.1-8b", "l40s", "lognormal:700,1,max=9000", "exponential:90", 8, PLANNER_ROOFLINE, NULL},
+        {"qwen3-30b-a3b", "h100-sxm", "uniform:100..2000", "40", 4, PLANNER_CALIBRATED, NULL},
+        {"qwen3-30b-a3b", "h200-sxm", "3000", "lognormal:300,1,max=3000", 8, PLANNER_BOUND, NULL},
+        {"qwen3-30b-a3b", "h200-sxm", "1500", "exponential:100", 4, PLANNER_CALIBRATED, "sglang"},
     };
     const char *often = getenv("RIDGE_BOUNDS");
     const int times = often ? (int)strtol(often, NULL, 10) : 1;
@@ -140,7 +147,7 @@ static void test_bounds(void **state)
 /* A job is solved whatever is told: its deadline is no bound of these. */
 static void test_job(void **state)
 {
-    static const struct setting X = {"llama-3.1-8b", "h100-sxm", "1200", "300", 1, PLANNER_ROOFLINE};
+    static const struct setting X = {"llama-3.1-8b", "h100-sxm", "1200", "300", 1, PLANNER_ROOFLINE, NULL};
     struct arena *a = arena_open();
     struct asked k;
     ask(a, &X, &k);

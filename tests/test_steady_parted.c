@@ -170,7 +170,6 @@ static void test_whole(void **state)
     setting_open(&c, &x, 100);
     must(steady_times_open(c.arena, &c.steady, &c.steady.times, &e), &e);
     struct steady_times *t = c.steady.times;
-    must(steady_times_whole(t, &e), &e);
     must(mix_open(c.arena, c.plan, &m, &e), &e);
     for (int several = 0; several < 2; several++) {
         const double n = several ? STEADY_WHOLES : 1, all = 16384;

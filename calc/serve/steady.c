@@ -196,7 +196,7 @@ void steady_tell(struct steady_replica *r, struct steady_result *o)
 }
 
 /* Of several attention groups, each with a queue, a batch and a cache of its own, one of them. */
-static struct steady_setup part_of(const struct steady_setup *s)
+struct steady_setup steady_part_of(const struct steady_setup *s)
 {
     const int64_t parts = steady_parts_of(s);
     struct steady_setup one = *s;
@@ -220,7 +220,7 @@ static void whole_of(double parts, struct steady_result *o)
 static enum err_code solve_together(struct arena *a, const struct steady_setup *all, struct steady_result *o,
                                     struct err *e)
 {
-    const struct steady_setup one = part_of(all), *const s = &one;
+    const struct steady_setup one = steady_part_of(all), *const s = &one;
     struct steady_replica r = {.s = s, .times = s->times, .arrival_cv2 = 1, .others_frac = 1, .prompts_frac = 1};
     const double replicas = (double)s->replicas, parts = (double)steady_parts_of(all);
     if (!r.times) TRY(steady_times_open(a, all, &r.times, e));

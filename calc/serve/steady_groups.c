@@ -106,8 +106,9 @@ double steady_deeper(const struct steady_times *t, double x, double number)
     return (most - mean) / sqrt(fmax(x / t->long_tokens, 1));
 }
 
-enum err_code steady_times_whole(struct steady_times *t, struct err *e)
+enum err_code steady_times_whole(struct steady_times *t, const struct steady_times *like, struct err *e)
 {
+    t->whole_s = like ? like->whole_s : NULL;
     if (t->whole_s) return ERR_OK;
     t->whole_s = arena_array(t->arena, 2, sizeof *t->whole_s);
     if (!t->whole_s) return err_nomem(e);

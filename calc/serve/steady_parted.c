@@ -227,7 +227,6 @@ static enum err_code run_open(struct steady_parted_run *x, struct steady_replica
                               double there, struct err *e)
 {
     const struct steady_setup *s = r->s;
-    TRY(steady_times_whole(r->times, e));
     const bool waits = !isfinite(rate_per_s);
     const double begun = floor(there), warm = waits ? filling / 4 : WARM + filling,
                  seen = waits ? SEEN_FULL + filling / 4 : SEEN + FILLINGS * filling,
@@ -270,13 +269,22 @@ static void run_through(struct steady_parted_run *x)
     }
 }
 
+double steady_parted_about(const struct steady_setup *s, double *most)
+{
+    const struct steady_setup one = steady_part_of(s);
+    struct steady_replica r = {.s = &one, .times = s->times, .arrival_cv2 = 1, .others_frac = 1, .prompts_frac = 1};
+    (void)steady_saturation_of(&r);
+    *most = r.most;
+    return r.times->saturation.about_per_s > 0 ? r.times->saturation.about_per_s : r.most_per_s;
+}
+
 /* Where others always wait and places go from one to the next: from full groups, whose answers are anywhere. */
 enum err_code steady_parted_saturate(struct steady_replica *r, struct err *e)
 {
     struct steady_parted_run x;
     struct steady_times *t = r->times;
     double since_s = 0, ended = 0;
-    if (t->saturation.run) return ERR_OK;
+    if (t->saturation.about_per_s > 0) return ERR_OK;
     const double there = r->most * t->parts;
     TRY(run_open(&x, r, (double)INFINITY, there / 2, there, e));
     while (x.next < x.requests && step(&x)) {
@@ -285,8 +293,8 @@ enum err_code steady_parted_saturate(struct steady_replica *r, struct err *e)
         ended = (double)x.ended;
     }
     r->most_per_s = ((double)x.ended - ended) / (x.clock_s - since_s) / t->parts;
+    t->saturation.about_per_s = t->saturation.rate_per_s;
     t->saturation.rate_per_s = r->most_per_s;
-    t->saturation.run = true;
     run_close(&x);
     return ERR_OK;
 }

@@ -27,4 +27,8 @@ enum err_code steady_parted_saturate(struct steady_replica *r, struct err *e);
 enum err_code steady_parted_solve(struct steady_replica *r, struct steady_histogram *ttft,
                                   struct steady_histogram *tpot, struct err *e);
 
+/* steady_parted_about -- where a group of s, whose times are there, saturates if groups were independent: the closed
+ * form that was before the run, which is within its margins (planner_bounds.c); most: that decode at a time. */
+double steady_parted_about(const struct steady_setup *s, double *most);
+
 #endif

@@ -14,8 +14,12 @@ static void parts_below(double below[STEADY_QUANTILES])
     }
 }
 
+/* Quantiles rise; that all are one is the usual case of what planners ask. */
+static bool varies(const double *at) { return at[0] < at[STEADY_QUANTILES - 1]; }
+
 static double quantile(const double *at, const double *below, double u)
 {
+    if (!varies(at)) return at[0];
     size_t low = 0, high = STEADY_QUANTILES - 1;
     while (low < high) {
         const size_t i = (low + high) / 2;
@@ -39,8 +43,10 @@ static void make_stream(struct steady_parted_run *x)
         if (!x->waits && i >= x->there) at += u[i] / x->rate_per_s;
         x->request[i] = (struct steady_parted_request){.arrival_s = at, .next = -1};
     }
-    steady_stream_strata(&lengths, u, x->requests);
-    steady_stream_strata(&lengths, v, x->requests);
+    if (varies(l->prompt_at) || varies(l->output_at)) {
+        steady_stream_strata(&lengths, u, x->requests);
+        steady_stream_strata(&lengths, v, x->requests);
+    }
     for (int64_t i = 0; i < x->requests; i++) {
         x->request[i].prompt = (int32_t)fmax(round(quantile(l->prompt_at, below, u[i]) * computed), 1);
         x->request[i].steps = (int32_t)fmax(round(quantile(l->output_at, below, v[i])) - 1, 0);

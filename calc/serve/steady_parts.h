@@ -117,8 +117,8 @@ struct steady_times {
     struct {                    /* where it saturates, of limits that were asked before; rate_per_s 0: none */
         int64_t max_seqs, blocks, block_tokens;
         double watermark_frac, rate_per_s, most, places, again_frac;
-        bool together; /* all at once */
-        bool run;      /* by steady_parted_saturate */
+        double about_per_s; /* where rate_per_s is of steady_parted_saturate, without it; 0: it is not */
+        bool together;      /* all at once */
         enum steady_limit by;
     } saturation;
 };
@@ -148,9 +148,10 @@ double steady_times_share_s(const double at_s[STEADY_SHARES], double share);
 size_t steady_times_knot(const struct steady_times *t, double x);
 
 /* steady_times_whole_s -- x tokens of whole prompts in the largest group, the squares of whose lengths are `square` in
- * all, and where the others have `share` of as many: attention goes with the squares, the rest with tokens. Errors:
- * ERR_NOMEM of steady_times_whole, the room for it. */
-enum err_code steady_times_whole(struct steady_times *t, struct err *e);
+ * all, and where the others have `share` of as many: attention goes with the squares, the rest with tokens. Of
+ * groups that compute prompts first. steady_times_whole -- the room for it, or where others have the same; ERR_NOMEM.
+ */
+enum err_code steady_times_whole(struct steady_times *t, const struct steady_times *like, struct err *e);
 double steady_times_whole_s(struct steady_times *t, double x, double square, double share);
 
 /* steady_parts_of -- attention groups of a setup that have queues of their own, as the simulator's have
@@ -159,6 +160,9 @@ static inline int64_t steady_parts_of(const struct steady_setup *s)
 {
     return s->groups > 1 && s->policy != SIMULATE_STATIC && !s->decode ? s->groups : 1;
 }
+
+/* steady_part_of -- one of those groups: its part of the budget, of the places, the cache and what comes. */
+struct steady_setup steady_part_of(const struct steady_setup *s);
 
 /* steady_in_turn -- whether requests are dealt to attention groups in turn: by the router, or as answers of one length
  * end in the order in which they began, so that the group of the fewest is the next in turn. MODEL.md "Steady state".

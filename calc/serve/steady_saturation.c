@@ -134,7 +134,7 @@ double steady_saturation_of(struct steady_replica *r)
         return r->most_per_s = t->saturation.rate_per_s;
     }
     t->saturation.rate_per_s = find_saturation(r);
-    t->saturation.run = false;
+    t->saturation.about_per_s = 0;
     t->saturation.together = s->load != STEADY_OPEN;
     if (t->saturation.together && (t->beside ? r->by == STEADY_SEQS : r->by != STEADY_COMPUTE) && r->prompts_frac > 0 &&
         steady_one_length(s->lengths)) {
