@@ -680,7 +680,7 @@ static void experts(struct walk *w, const struct naive_layer *l)
         vector(w, op, l->experts, true);
         for (int i = 0; i < w->tokens * l->chosen; i++) op->vector_flops++;
     }
-    if (l->latent) linear(w, "latent_down", w->tokens, m->hidden, l->latent, &m->ffn, false);
+    if (l->latent) linear(w, "latent_down", w->tokens, m->hidden, l->latent, &m->ffn, l->mlp_bias);
     grouped(w, "experts_up", l, stream, l->ungated ? 1 : 2, up);
     naive_activation(w, "experts_act", w->tokens * l->chosen * width, !l->ungated);
     grouped(w, "experts_down", l, width, 1, down);
@@ -692,9 +692,9 @@ static void experts(struct walk *w, const struct naive_layer *l)
         if (w->p->ranks > 1) all_reduce_of(w, "latent_all_reduce", w->tokens * stream);
         latent_norm(w, "latent_norm", stream);
     }
-    if (l->latent) linear(w, "latent_up", w->tokens, l->latent, m->hidden, &m->ffn, false);
+    if (l->latent) linear(w, "latent_up", w->tokens, l->latent, m->hidden, &m->ffn, l->mlp_bias);
     if (l->shared_width == 0) return;
-    dense(w, "shared_up", "shared_act", "shared_down", l->shared_width / w->p->ranks, !l->ungated, false, NULL);
+    dense(w, "shared_up", "shared_act", "shared_down", l->shared_width / w->p->ranks, !l->ungated, l->mlp_bias, NULL);
     if (l->shared_gate) linear(w, "shared_gate", w->tokens, m->hidden, 1, &m->router, false);
     op = op_open(w, "shared_add");
     elementwise(w, op, w->tokens * m->hidden, 2, 1, l->shared_gate ? 2 : 1);

@@ -101,7 +101,7 @@ static const struct subject NEMOTRON_H = { /* one block a layer; experts in a la
       .state = {.block = NAIVE_SSD, .taps = 4, .chunk = 6, .conv_bias = true, .decay = NAIVE_DECAY_HEAD,
                 .wide_norm = true}},
      {.no_mixer = true, .norms = 1, .ungated = true, .experts = 7, .chosen = 3, .expert_width = 5, .shared_width = 8,
-      .latent = 3, .correction = true},
+      .latent = 3, .correction = true, .mlp_bias = true},
      {.heads = 4, .kv_heads = 2, .key_dim = 5, .value_dim = 5, .norms = 1, .no_mlp = true, .unrotated = true},
      {.no_mixer = true, .norms = 1, .ungated = true, .width = 9, .mlp_bias = true}}};
 

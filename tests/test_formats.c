@@ -199,6 +199,11 @@ static void test_layers_told_apart(void **state)
         {"{\"quant_method\":\"fp8\",\"modules_to_not_convert\":[\"model.layers.0.self_attn\","
          "\"model.layers.1.self_attn\",\"model.layers.2.self_attn\"]}",
          3 * (LAYER + 4 * MATRICES + 2 * Q + 2 * K - 4 * 4), 1},
+        /* a dot at the end: the block from the front, of words within a name none */
+        {"{\"quant_method\":\"fp8\",\"modules_to_not_convert\":[\"model.layers.0.mlp.\",\"model.layers.2.mlp.\"]}",
+         3 * (LAYER + 4 * MATRICES) + 2 * (3 * MLP - 3 * 4), 2},
+        {"{\"quant_method\":\"fp8\",\"modules_to_not_convert\":[\"model.layers.1.\",\"mlp.\"]}",
+         2 * (LAYER + 4 * MATRICES) + 2 * LAYER, 2},
         /* a layer behind the last, and parts that the model has not, change nothing */
         {"{\"quant_method\":\"fp8\",\"modules_to_not_convert\":[\"model.layers.3*\",\"visual.blocks.0.attn.proj\","
          "\"model.layers.0.input_layernorm\",\"re:.*vision_tower.*\"]}",

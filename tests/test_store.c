@@ -578,7 +578,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(some_senseless_rows, begin, end),
         cmocka_unit_test_setup_teardown(senseless_rates, begin, end),
         cmocka_unit_test_setup_teardown(what_was_fitted, begin, end),
-        cmocka_unit_test_setup_teardown(origins, begin, end),        cmocka_unit_test_setup_teardown(batches, begin, end),
+        cmocka_unit_test_setup_teardown(origins, begin, end),
+        cmocka_unit_test_setup_teardown(batches, begin, end),
         cmocka_unit_test_setup_teardown(where_it_is, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,7 @@ struct probe_known {
     uint32_t file;
 };
 
-enum { FIRST_ROOM = 1024 };
+enum { FIRST_ROOM = 1 << 10 };
 
 static void release(void *what) { free(((struct probe_known *)what)->slots); }
 

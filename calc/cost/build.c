@@ -174,6 +174,15 @@ void build_norms(struct build *b, const char *name, int64_t n)
     read_all(b, op);
 }
 
+/* One by its statistics alone, in a model whose others have weights. */
+static void build_plain_norm(struct build *b, const char *name)
+{
+    struct cost_op *op = build_op(b, OP_NORM, name, "[B*T, D]");
+    const struct sym *elems = PROD(b->norm_rows, Y->D);
+    op->vector_flops = PROD(INT(build_norm_flops(NORM_RMS_PLAIN)), elems);
+    op->activation_bytes = PROD(INT(2), elems, Y->b_act);
+}
+
 /* Bytes that a sum over ranks sends for a byte of it, over the fabric; none while all ranks are in a node. */
 static const struct sym *reduced(const struct build *b)
 {
@@ -249,6 +258,18 @@ void build_positions(struct build *b, const char *name, const char *shape, const
     op->activation_bytes = PROD(INT(2), b->rows, Y->D, Y->b_act);
 }
 
+/* Frequencies of the rotation times the exponentials of stored numbers, once a pass for all layers. */
+static void build_rope_scales(struct build *b)
+{
+    if (b->m->rope_scales == 0) return;
+    const struct sym *n = INT(b->m->rope_scales);
+    struct cost_op *op = build_op(b, OP_SCALE, "rope_scales", "[R/2]");
+    op->says = "frequencies of the rotation times the exponentials of stored numbers";
+    op->vector_flops = PROD(INT(2), n);
+    build_vector(b, op, n, false);
+    op->weight_bytes = op->tensor[0].bytes;
+}
+
 static void build_embedding(struct build *b)
 {
     if (b->m->draft.no_embedding) return;
@@ -262,6 +283,8 @@ static void build_embedding(struct build *b)
     build_all_reduce(b, "embed_all_reduce");
     build_adapted_embedding(b);
     if (b->m->embed_norm) build_norms(b, "embed_norm", 1);
+    if (b->m->embed_norm_plain) build_plain_norm(b, "embed_norm");
+    build_rope_scales(b);
 }
 
 /* A draft head makes one vector of several: the target's features, or one of them beside the embedding. */
@@ -338,13 +361,13 @@ static void build_norm_gate(struct build *b, bool mixer, int64_t rank)
 }
 
 /* The sum of a block with the stream, whose elements have stored factors in some models. */
-static void build_block_residual(struct build *b, const char *name, bool weighted)
+static void build_block_residual(struct build *b, const char *name, const struct layer_kind *k)
 {
     build_residual(b, name);
-    if (!weighted) return;
+    if (!k->residual_weights && !k->residual_gates) return;
     struct cost_op *op = &b->ops->op[b->ops->n - 1];
     build_vector(b, op, Y->D, false);
-    op->vector_flops = PROD(INT(2), op->vector_flops);
+    op->vector_flops = PROD(INT(k->residual_gates ? 3 : 2), op->vector_flops);
     op->weight_bytes = op->tensor[0].bytes;
 }
 
@@ -363,10 +386,11 @@ static void build_layer(struct build *b, const struct layer_kind *k)
     build_norm_gate(b, true, k->mixer_gate_rank);
     build_laurel(b);
     build_mixer(b, &k->mixer);
+    if (k->plain_norm) build_plain_norm(b, "mixer_plain_norm");
     if (b->m->hyper_streams > 0)
         build_hyper_write(b, true);
     else if (mixes && !k->parallel && !k->one_residual)
-        build_block_residual(b, "mixer_residual", k->residual_weights);
+        build_block_residual(b, "mixer_residual", k);
     if (b->m->laurel_rank > 0) build_residual(b, "laurel_add");
     build_hyper_read(b, false);
     build_residuals_read(b, false);
@@ -382,7 +406,7 @@ static void build_layer(struct build *b, const struct layer_kind *k)
     } else if (b->m->hyper_streams > 0) {
         build_hyper_write(b, false);
     } else if (feeds) {
-        build_block_residual(b, "mlp_residual", k->residual_weights);
+        build_block_residual(b, "mlp_residual", k);
     }
     build_correct(b);
 }

@@ -193,6 +193,9 @@ struct attended build_selected(struct build *b, const struct sym *U);
  * the mean. */
 struct attended build_striped(struct build *b, const struct mixer *x);
 
+/* build_query_scales -- queries of so many heads, each so wide, times a number of the head and the token's place. */
+void build_query_scales(struct build *b, const char *name, const struct sym *heads, const struct sym *each);
+
 /* build_index -- the indexer of a sparse layer, up to the choice of keys. build_head_norm -- a norm of n weights (its
  * bias too, counted by the caller) over `width` elements of each of the pass's tokens. build_cache_write -- `width`
  * elements of each new token into a cache of `bytes` an element, where W tokens stay (NULL: all). build_rope --

@@ -312,6 +312,18 @@ static void build_image_experts(struct build *b, const struct ffn *f)
     for (size_t i = 0; i < op->tensors_n; i++) op->tensor[i].idle = true;
 }
 
+/* Norms of what each chosen expert gives, by one weight for all of them: of whole vectors, so behind their sum over
+ * the ranks that split an expert. */
+static void build_each_norm(struct build *b, const struct sym *width)
+{
+    const struct sym *elems = PROD(routed_work(b), width);
+    struct cost_op *op = build_op(b, OP_HEAD_NORM, "experts_norm", "[B*T*k, Z]");
+    op->vector_flops = PROD(INT(INNER_NORM_FLOPS), elems);
+    op->activation_bytes = PROD(INT(2), elems, Y->b_act);
+    build_vector(b, op, width, true);
+    if (!b->v->norms_uncounted) op->weight_bytes = op->tensor[0].bytes;
+}
+
 static void build_experts(struct build *b, const struct ffn *f)
 {
     const struct sym *n = PROD(b->rows, Y->k);
@@ -335,19 +347,21 @@ static void build_experts(struct build *b, const struct ffn *f)
             .class = WEIGHT_OTHER, .elems = known, .bytes = PROD(INT(COST_FP32_BYTES), known), .idle = true};
     const bool latent = f->latent_width > 0;
     const struct sym *width = latent ? Y->Z : Y->D;
-    if (latent) build_linear(b, "latent_down", "[B*T, D] x [D, Z]", WEIGHT_FFN, b->rows, Y->D, Y->Z, false);
+    if (latent) build_linear(b, "latent_down", "[B*T, D] x [D, Z]", WEIGHT_FFN, b->rows, Y->D, Y->Z, f->latent_bias);
+    if (f->latent_in_norm) build_head_norm(b, "latent_in_norm", "[B*T, Z]", INNER_NORM_FLOPS, width, width);
     build_all_to_all(b, "dispatch", width, dispatched_bytes(b));
     build_grouped(b, "experts_up", f->gated ? "[B*T*k, D] x [E, D, 2F]" : "[B*T*k, D] x [E, D, F]", width, Y->F,
                   f->gated ? 2 : 1, f->up_bias);
     build_activation(b, "experts_act", routed_work(b), Y->F, f->gated);
     build_grouped(b, "experts_down", "[B*T*k, F] x [E, F, D]", Y->F, width, 1, f->down_bias);
+    if (f->latent_each_norm) build_each_norm(b, width);
     build_all_to_all(b, "return", width, Y->b_act);
     build_combine(b, width);
     build_group_experts(b, f, width);
     if (f->sum_bias) build_sum_bias(b, "experts_bias");
     if (f->latent_norm) build_sum_over_ranks(b, "latent_all_reduce", "[B*T, Z] over t ranks", width);
     if (f->latent_norm) build_head_norm(b, "latent_norm", "[B*T, Z]", INNER_NORM_FLOPS, width, width);
-    if (latent) build_linear(b, "latent_up", "[B*T, Z] x [Z, D]", WEIGHT_FFN, b->rows, Y->Z, Y->D, false);
+    if (latent) build_linear(b, "latent_up", "[B*T, Z] x [Z, D]", WEIGHT_FFN, b->rows, Y->Z, Y->D, f->latent_bias);
     build_image_experts(b, f);
     if (f->shared_width == 0) return;
     const struct ffn shared = {

@@ -21,11 +21,29 @@ static void build_block_index(struct build *b, const struct mixer *x)
     if (x->position == POSITION_ROPE) build_rope(b, "index_rope", "[B*T, (Ni+1)*Hi]", both);
 }
 
-/* Keys one by one: queries of the query latent, scores of all heads by weights of the token. */
-static void build_key_index(struct build *b, bool rotates)
+void build_query_scales(struct build *b, const char *name, const struct sym *heads, const struct sym *each)
+{
+    struct cost_op *op = build_op(b, OP_SCALE, name, "[B*T, heads, width]");
+    op->says = "queries times a*log(place) + b, two stored numbers a head";
+    op->vector_flops = PROD(b->rows, heads, SUM(INT(2), each));
+    op->activation_bytes = PROD(INT(2), b->rows, heads, each, Y->b_act);
+    build_vector(b, op, PROD(INT(2), heads), false);
+    op->weight_bytes = op->tensor[0].bytes;
+}
+
+/* Keys one by one: queries of the query latent, or of a layer norm of the stream, scores of all heads by weights of the
+ * token. */
+static void build_key_index(struct build *b, const struct mixer *x)
 {
     const struct sym *wide = PROD(Y->Ni, Y->Hi);
-    build_linear(b, "index_q_proj", "[B*T, Q] x [Q, Ni*Hi]", WEIGHT_MIXER, b->rows, Y->Q, wide, false);
+    const bool rotates = x->rope_dim > 0;
+    if (x->index_stream) {
+        build_head_norm(b, "index_q_norm", "[B*T, D]", NORM_FLOPS, Y->D, PROD(INT(2), Y->D));
+        build_linear(b, "index_q_proj", "[B*T, D] x [D, Ni*Hi]", WEIGHT_MIXER, b->rows, Y->D, wide, false);
+        if (x->query_scales) build_query_scales(b, "index_q_scale", Y->Ni, Y->Hi);
+    } else {
+        build_linear(b, "index_q_proj", "[B*T, Q] x [Q, Ni*Hi]", WEIGHT_MIXER, b->rows, Y->Q, wide, false);
+    }
     build_linear(b, "index_k_proj", "[B*T, D] x [D, Hi]", WEIGHT_MIXER, b->rows, Y->D, Y->Hi, false);
     build_head_norm(b, "index_k_norm", "[B*T, Hi]", NORM_FLOPS, Y->Hi, PROD(INT(2), Y->Hi));
     if (rotates) build_rope(b, "index_rope", "[B*T, (Ni+1)*R]", PROD(SUM(Y->Ni, INT(1)), Y->R));
@@ -104,7 +122,7 @@ void build_index(struct build *b, const struct mixer *x)
     else if (x->index_mean)
         build_mean_index(b, x);
     else
-        build_key_index(b, x->rope_dim > 0);
+        build_key_index(b, x);
     const int64_t pool = x->index_pool_tokens > 0 ? x->index_pool_tokens : 1;
     if (x->index_pool_tokens > 0 && !x->index_mean) build_key_pool(b, x);
     build_cache_write(b, "index_write", pool > 1 ? sym_div(b->c, Y->Hi, INT(pool)) : Y->Hi, Y->b_index, NULL);

@@ -372,6 +372,13 @@ enum err_code layout_check(const struct model *m, const struct layout *l, struct
     for (size_t i = 0; i < m->kinds_n && group > 1; i++)
         if (m->kinds[i].mixer.routed_queries)
             return err_set(e, ERR_USAGE, "%s: how queries made by experts are split over ranks is not known", m->name);
+    for (size_t i = 0; i < m->kinds_n && group > w.ep; i++)
+        if (m->kinds[i].ffn.latent_each_norm)
+            return err_set(
+                e, ERR_USAGE,
+                "%s: what an expert gives is normed, and how ranks that split an expert do that is not known "
+                "(parts of whole experts: --ep %lld)",
+                m->name, (long long)group);
     if (w.pp > 1 || w.dcp > 1 || w.sp)
         TRY(model_refuse_encoder(m,
                                  "its ranks split every layer (TP): stages, shared contexts and split norms are not "

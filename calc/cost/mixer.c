@@ -285,7 +285,13 @@ static void build_gqa(struct build *b, const struct mixer *x)
         b->ops->op[b->ops->n - 1].kv_needed_bytes = INT(0); /* the layer that made them has them */
     build_difference(b, x);
     if (x->output_gate)
-        build_elementwise(b, OP_ACTIVATION, "output_gate", "[B*T, N*Hv]", PROD(b->rows, Y->N, Y->Hv), GATE_FLOPS, 3);
+        build_elementwise(b, OP_ACTIVATION, "output_gate", "[B*T, N*Hv]", PROD(b->rows, Y->N, Y->Hv),
+                          x->gate_bias ? GATE_FLOPS + 1 : GATE_FLOPS, 3);
+    if (x->gate_bias) {
+        struct cost_op *op = &b->ops->op[b->ops->n - 1];
+        build_vector(b, op, Y->N, false);
+        op->weight_bytes = op->tensor[0].bytes;
+    }
     build_head_gate(b, x);
     build_linear(b, "o_proj", "[B*T, N*Hv] x [N*Hv, D]", WEIGHT_MIXER, b->rows, PROD(Y->N, Y->Hv), Y->D, x->o_bias);
 }
@@ -338,7 +344,9 @@ static void build_latent(struct build *b, const struct mixer *x)
     const struct sym *const stacked[] = {cached, Y->Q}; /* engines make both latents by one product */
     build_adapted(b, "latents", b->rows, Y->D, x->q_rank > 0 ? 2 : 1, stacked);
     build_head_norm(b, "kv_a_norm", "[B*T, latent]", HEAD_NORM_FLOPS, Y->C, Y->C);
+    if (x->rope_norm) build_head_norm(b, "k_rope_norm", "[B*T, R]", HEAD_NORM_FLOPS, Y->R, Y->R);
     if (x->position == POSITION_ROPE) build_rope(b, "rope", "[B*T, (N+1)*R]", PROD(SUM(Y->N, INT(1)), Y->R));
+    if (x->query_scales) build_query_scales(b, "q_scale", Y->N, key);
     build_cache_write(b, "kv_write", cached, Y->b_kv, x->window_tokens ? Y->W : NULL);
     build_index(b, x);
     const struct sym *expanded = PROD(Y->N, SUM(Y->H, Y->Hv));
@@ -356,8 +364,9 @@ static void build_latent(struct build *b, const struct mixer *x)
         build_absorb(b, "v_absorb", "[B*T, N, C] x [N, C, Hv]", Y->C, Y->Hv, PROD(Y->N, Y->Hv), Y->C);
         build_adapted(b, "kv_b", INT(0), Y->C, 1, &expanded); /* idle: its weights alone are absorbed */
     } else {
-        /* The latents of all S tokens are expanded; those before the pass come from the cache, latent and rope part. */
-        const struct sym *context = build_attended(b, NULL, false).keys;
+        /* The latents of all tokens that the window leaves are expanded; those before the pass come from the cache,
+         * latent and rope part. */
+        const struct sym *context = build_attended(b, x->window_tokens ? Y->W : NULL, false).keys;
         const struct sym *tokens = sym_mul(b->c, b->many, context);
         const struct sym *old = sym_mul(b->c, b->many, SUM(context, NEG(b->tokens)));
         const struct sym *wide = expanded;

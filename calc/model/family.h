@@ -120,6 +120,8 @@ enum hybrid_rule {
     HYBRID_LETTERS, /* hybrid_override_pattern or layers_block_type, one block a layer */
     HYBRID_TILED,   /* block_types, repeated */
     HYBRID_GROUPS,  /* every layer_group_size-th, of whole groups */
+    HYBRID_FOURS,   /* layer_types; without it of every four the third attends and the first, not that of all layers,
+                     * within a window */
     HYBRID_BESIDE,  /* all layers attend and are recurrent, side by side */
     HYBRID_MIDDLE,  /* the layer at half of every mamba_step; the last where there are no more than that */
     HYBRID_SHARED,  /* layers_block_type: all layers are recurrent, "hybrid" ones after a shared attention block */
@@ -175,7 +177,8 @@ extern const struct family_module MODULES_GPT2[], MODULES_QWEN[], MODULES_OPT[],
     MODULES_OLMO_HYBRID[], MODULES_MINIMAX_M3[], MODULES_DEEPSEEK_V4[], MODULES_KIMI[], MODULES_GLM5_NEXT[],
     MODULES_ZAMBA2[], MODULES_GRIFFIN[], MODULES_RWKV4[], MODULES_PHI3_SMALL[], MODULES_MOLMO[], MODULES_PLAMO[],
     MODULES_OPENELM[], MODULES_ARIA[], MODULES_PLAMO2[], MODULES_XLSTM[], MODULES_BART[], MODULES_T5[], MODULES_CTRL[],
-    MODULES_JETMOE[], MODULES_MODERNBERT[], MODULES_PHI4FLASH[], MODULES_T5GEMMA[], MODULES_MOONSHINE[];
+    MODULES_JETMOE[], MODULES_MODERNBERT[], MODULES_PHI4FLASH[], MODULES_T5GEMMA[], MODULES_MOONSHINE[],
+    MODULES_COSMOS3_EDGE[], MODULES_LAGUNA[];
 
 struct reader;
 
@@ -208,32 +211,32 @@ struct family {
     bool parallel;
     const char *multi_query_key; /* a flag that means one KV head; multi_query_default when absent */
     bool multi_query_default;
-    bool embed_norm;
-    bool head_bias;             /* on the output head */
-    const char *bias_key;       /* see enum bias_rule */
-    bool bias_inverted;         /* the key says that there are none */
-    bool bias_default;          /* class default of the key */
-    bool head_bias_by_key;      /* lm_head_bias */
-    bool shared_gate;           /* a shared expert behind a 1 x hidden gate in every MoE layer */
-    bool latent_float;          /* products into and out of experts' latent space are kept as routers are */
-    bool router_fp32;           /* routers are stored in fp32 whatever the format of the file */
-    bool router_correction;     /* class default: routing with a stored correction bias (topk_method noaux_tc) */
-    const char *experts_key;    /* a flag without which a number of experts says nothing */
-    const char *correction_key; /* a flag that says so instead; router_correction when absent */
-    bool attn_required;         /* without attn it is not known which layers attend */
-    bool shared_bias;           /* shared experts have the biases of an MLP */
-    bool scan_heads_decide;     /* Mamba-2: heads times their width is the inner width, whatever expand says */
-    int64_t ffn_divisor;        /* the file's width is this many times the true one; 0 means 1 */
-    bool v_head_by_width;       /* class default of v_head_dim of latent attention: hidden / heads */
-    bool plain_shared;          /* a block that layers share has no low-rank products of theirs, and no rope */
-    bool halves;                /* an encoder-decoder: names of matrices say of which half they are */
-    bool local_source;          /* an encoder's tokens see those of local_radius on either side */
-    bool post_norm;             /* encoder-decoder: norms behind blocks, none at the end of either half */
-    bool bias_tables;           /* encoder-decoder: every layer has its table of biases by distance, not the first */
-    int64_t act_params;         /* numbers that the nonlinearity of an MLP stores */
-    bool inner_norm;            /* of the MLP, before its down product */
-    const char *layers_key;     /* the number of layers, whatever other keys say; NULL none */
-    const char *loops_key;      /* how often the layers run, loops_default when absent; NULL once */
+    bool embed_norm, embed_norm_plain; /* plain: statistics alone */
+    bool head_bias;                    /* on the output head */
+    const char *bias_key;              /* see enum bias_rule */
+    bool bias_inverted;                /* the key says that there are none */
+    bool bias_default;                 /* class default of the key */
+    bool head_bias_by_key;             /* lm_head_bias */
+    bool shared_gate;                  /* a shared expert behind a 1 x hidden gate in every MoE layer */
+    bool latent_float;                 /* products into and out of experts' latent space are kept as routers are */
+    bool router_fp32;                  /* routers are stored in fp32 whatever the format of the file */
+    bool router_correction;            /* class default: routing with a stored correction bias (topk_method noaux_tc) */
+    const char *experts_key;           /* a flag without which a number of experts says nothing */
+    const char *correction_key;        /* a flag that says so instead; router_correction when absent */
+    bool attn_required;                /* without attn it is not known which layers attend */
+    bool shared_bias;                  /* shared experts have the biases of an MLP */
+    bool scan_heads_decide;            /* Mamba-2: heads times their width is the inner width, whatever expand says */
+    int64_t ffn_divisor;               /* the file's width is this many times the true one; 0 means 1 */
+    bool v_head_by_width;              /* class default of v_head_dim of latent attention: hidden / heads */
+    bool plain_shared;                 /* a block that layers share has no low-rank products of theirs, and no rope */
+    bool halves;                       /* an encoder-decoder: names of matrices say of which half they are */
+    bool local_source;                 /* an encoder's tokens see those of local_radius on either side */
+    bool post_norm;                    /* encoder-decoder: norms behind blocks, none at the end of either half */
+    bool bias_tables;       /* encoder-decoder: every layer has its table of biases by distance, not the first */
+    int64_t act_params;     /* numbers that the nonlinearity of an MLP stores */
+    bool inner_norm;        /* of the MLP, before its down product */
+    const char *layers_key; /* the number of layers, whatever other keys say; NULL none */
+    const char *loops_key;  /* how often the layers run, loops_default when absent; NULL once */
     int64_t loops_default;
     bool first_too;             /* later times attend to the first one's cache, and within loop_window_size to theirs */
     const char *bare_loops_key; /* a flag without which the final norm is behind each time; NULL it is */
@@ -273,7 +276,7 @@ struct family {
     /* Reads sizes and layers in place of the common way; NULL that. */
     enum err_code (*structure)(struct reader *r);
     struct family_typed typed[4];
-    struct family_default defaults[8]; /* class defaults of keys that files omit; value 0 ends */
+    struct family_default defaults[12]; /* class defaults of keys that files omit; value 0 ends */
     /* Sizes of the class that a text part within a larger file omits, since it is saved as what differs from them; in a
      * file of its own they are missing. */
     struct family_default nested[8];

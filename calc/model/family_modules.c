@@ -156,6 +156,10 @@ const struct family_module MODULES_JAIS[] = {QKV("attn.c_attn"),          {MODUL
 const struct family_module MODULES_AFMOE[] = {
     {MODULE_Q, "self_attn.q_proj"}, {MODULE_Q, "self_attn.gate_proj"}, {MODULE_ROUTER, "mlp.router.gate"}, {0}};
 
+const struct family_module MODULES_LAGUNA[] = {{MODULE_Q, "self_attn.q_proj"}, {MODULE_Q, "self_attn.g_proj"}, {0}};
+
+const struct family_module MODULES_COSMOS3_EDGE[] = {{MODULE_UP, "mlp.fc1"}, {MODULE_DOWN, "mlp.fc2"}, {0}};
+
 const struct family_module MODULES_GROK[] = {{MODULE_Q, "attn.q_proj"},
                                              {MODULE_EXPERT_GATE, "moe_block.experts.0.linear"},
                                              {MODULE_EXPERT_UP, "moe_block.experts.0.linear_v"},

@@ -56,6 +56,8 @@ static const struct {
     {"attention_k_eq_v", "values that are the keys", NULL, 0},
     {"n_expert", "experts", "1", 0},
     {"moe_latent_size", "experts in a latent space", NULL, 0},
+    {"moe_hidden_size", "experts in a latent space", NULL, 0},
+    {"kv_source_layers", "latents of earlier layers", NULL, 0},
     {"routed_expert_hidden_size", "experts in a latent space", NULL, 0},
     {"attn_res_block_size", "attention over residuals", NULL, 0},
     {"mla_use_output_gate", "a gate of the latent attention", NULL, 0},

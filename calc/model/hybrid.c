@@ -12,6 +12,7 @@ struct plan {
     enum feed ffn;
     bool shared; /* a shared attention block goes before the layer */
     bool beside; /* attention beside its recurrent mixer */
+    bool slides; /* attention within a window */
 };
 
 struct hybrid {
@@ -39,21 +40,24 @@ static bool place_of(const struct hybrid *h, const char *word, struct plan *out)
         const char *word;
         struct plan plan;
     } WORDS[] = {
-        {"full_attention", {PLACE_ATTENTION, FEED_NONE, false, false}},
-        {"attention", {PLACE_ATTENTION, FEED_NONE, false, false}},
-        {"deepseek_sparse_attention", {PLACE_ATTENTION, FEED_NONE, false, false}},
-        {"hybrid_indexed", {PLACE_ATTENTION, FEED_NONE, false, false}},
-        {"linear_attention", {PLACE_RECURRENT, FEED_NONE, false, false}},
-        {"mamba", {PLACE_RECURRENT, FEED_NONE, false, false}},
-        {"recurrent", {PLACE_RECURRENT, FEED_NONE, false, false}},
-        {"conv", {PLACE_RECURRENT, FEED_NONE, false, false}},
-        {"hybrid", {PLACE_RECURRENT, FEED_NONE, true, false}},
-        {"mlp", {PLACE_NONE, FEED_DENSE, false, false}},
-        {"moe", {PLACE_NONE, FEED_EXPERTS, false, false}},
+        {"full_attention", {PLACE_ATTENTION, FEED_NONE, false, false, false}},
+        {"attention", {PLACE_ATTENTION, FEED_NONE, false, false, false}},
+        {"deepseek_sparse_attention", {PLACE_ATTENTION, FEED_NONE, false, false, false}},
+        {"indexed_attention", {PLACE_ATTENTION, FEED_NONE, false, false, false}},
+        {"hybrid_indexed", {PLACE_ATTENTION, FEED_NONE, false, false, false}},
+        {"sliding_attention", {PLACE_ATTENTION, FEED_NONE, false, false, true}},
+        {"linear_attention", {PLACE_RECURRENT, FEED_NONE, false, false, false}},
+        {"mamba", {PLACE_RECURRENT, FEED_NONE, false, false, false}},
+        {"recurrent", {PLACE_RECURRENT, FEED_NONE, false, false, false}},
+        {"conv", {PLACE_RECURRENT, FEED_NONE, false, false, false}},
+        {"hybrid", {PLACE_RECURRENT, FEED_NONE, true, false, false}},
+        {"mlp", {PLACE_NONE, FEED_DENSE, false, false, false}},
+        {"moe", {PLACE_NONE, FEED_EXPERTS, false, false, false}},
     };
     for (size_t i = 0; i < sizeof WORDS / sizeof WORDS[0]; i++) {
         if (strcmp(WORDS[i].word, word) != 0) continue;
         *out = WORDS[i].plan;
+        if (out->slides && h->r->family->window != WINDOW_TYPES) return false;
         const bool shares = h->r->family->hybrid == HYBRID_SHARED;
         return out->shared                ? shares
                : out->mixer == PLACE_NONE ? h->one_block
@@ -82,10 +86,10 @@ static enum err_code read_words(struct hybrid *h, const struct json *list, bool 
 
 static enum err_code read_letters(struct hybrid *h, const struct json *text)
 {
-    static const struct plan PLANS[] = {{PLACE_RECURRENT, FEED_NONE, false, false},
-                                        {PLACE_ATTENTION, FEED_NONE, false, false},
-                                        {PLACE_NONE, FEED_DENSE, false, false},
-                                        {PLACE_NONE, FEED_EXPERTS, false, false}};
+    static const struct plan PLANS[] = {{PLACE_RECURRENT, FEED_NONE, false, false, false},
+                                        {PLACE_ATTENTION, FEED_NONE, false, false, false},
+                                        {PLACE_NONE, FEED_DENSE, false, false, false},
+                                        {PLACE_NONE, FEED_EXPERTS, false, false, false}};
     static const char LETTERS[] = "M*-E";
     struct reader *r = h->r;
     const char *pattern;
@@ -268,6 +272,12 @@ static enum err_code place_mixers(struct hybrid *h)
             return read_words(h, &j, true);
         return missing(r, "block_types");
     case HYBRID_GROUPS: return read_groups(h);
+    case HYBRID_FOURS:
+        if (words) return read_words(h, &j, false);
+        for (int64_t i = 0; i < r->m->layers; i++)
+            h->layer[i] = (struct plan){.mixer = i % 2 == 0 && i > 0 ? PLACE_ATTENTION : PLACE_RECURRENT,
+                                        .slides = i % 4 == 0 && i > 0};
+        return ERR_OK;
     case HYBRID_MIDDLE: return read_middle(h);
     case HYBRID_BESIDE:
         for (int64_t i = 0; i < r->m->layers; i++)
@@ -340,7 +350,7 @@ static enum err_code check_twice(struct hybrid *h)
         TRY(read_again(&other, TWICE[i].second, &second));
         for (int64_t k = 0; k < r->m->layers; k++)
             if (other.layer[k].mixer != h->layer[k].mixer || other.layer[k].ffn != h->layer[k].ffn ||
-                other.layer[k].shared != h->layer[k].shared)
+                other.layer[k].shared != h->layer[k].shared || other.layer[k].slides != h->layer[k].slides)
                 return err_set(r->e, ERR_INPUT, "%s: %s and %s contradict each other about layer %lld", r->text.file,
                                first.path, second.path, (long long)k);
     }
@@ -365,6 +375,7 @@ struct blocks {
     struct mixer mixer[PLACES];
     struct ffn ffn[FEEDS];
     struct layer_kind shared;
+    int64_t window; /* of attention that slides */
     int64_t owners; /* shared blocks with weights of their own; later uses take them in turn */
 };
 
@@ -385,6 +396,7 @@ static enum err_code read_blocks(struct hybrid *h, struct blocks *b)
     if (n[PLACE_ATTENTION]) TRY(named ? hybrid_attention(r, attention) : reader_attention(r, attention));
     if (n[PLACE_ATTENTION] && fam->window == WINDOW_EVERY)
         TRY(reader_dim(r, DIM_WINDOW, 0, 0, &attention->window_tokens));
+    if (n[PLACE_ATTENTION] && fam->window == WINDOW_TYPES) TRY(reader_dim(r, DIM_WINDOW, 1, -1, &b->window));
     if (n[PLACE_RECURRENT]) TRY(fam->recurrent(r, &b->mixer[PLACE_RECURRENT]));
     if (feeds[FEED_DENSE]) TRY(hybrid_dense(r, &b->ffn[FEED_DENSE]));
     if (!named) TRY(reader_biases(r, attention, &b->ffn[FEED_DENSE]));
@@ -424,6 +436,7 @@ enum err_code reader_hybrid(struct reader *r)
         }
         memcpy(&k->mixer, &b->mixer[p->mixer], sizeof k->mixer);
         memcpy(&k->ffn, &b->ffn[p->ffn], sizeof k->ffn);
+        if (p->slides) k->mixer.window_tokens = b->window;
         if (r->family->vary) TRY(r->family->vary(r, i, k));
         TRY(reader_count_kind(r->arena, r->m, i, k, r->e));
     }

@@ -116,13 +116,15 @@ struct mixer {
     bool qkv_bias, o_bias;
     enum qk_norm qk_norm;
     enum position_kind position;
-    bool sinks;     /* one learned logit per head beside the softmax */
-    bool shares_kv; /* attends to the cache of an earlier layer and makes no keys and values */
-    bool first_too; /* of layers that run again: attends to the cache that its first time left as well; a gate
-                     * of each head, made of its query, weighs both answers. MODEL.md "Loops" */
-    bool idle_kv;   /* its key and value weights are stored all the same */
-    bool v_is_k;    /* values are the keys before their norm: no matrix of their own, a cache all the same */
-    bool v_norm;    /* RMS norm without a weight over each value head */
+    bool sinks;        /* one learned logit per head beside the softmax */
+    bool shares_kv;    /* attends to the cache of an earlier layer and makes no keys and values */
+    bool first_too;    /* of layers that run again: attends to the cache that its first time left as well; a gate
+                        * of each head, made of its query, weighs both answers. MODEL.md "Loops" */
+    bool idle_kv;      /* its key and value weights are stored all the same */
+    bool v_is_k;       /* values are the keys before their norm: no matrix of their own, a cache all the same */
+    bool rope_norm;    /* latent: RMS norm of the rope part of the keys, before it turns */
+    bool query_scales; /* queries of a head, and of the indexer's, times a*log(place) + b of two stored numbers */
+    bool v_norm;       /* RMS norm without a weight over each value head */
     /* Sparse attention (DeepSeek-V3.2): a query attends to the top_keys best keys by the scores of an indexer, 0: all.
      * index_heads 0: by those of an earlier layer. index_dim elements a token are cached beside keys and values. */
     int64_t top_keys, index_heads, index_dim;
@@ -131,7 +133,8 @@ struct mixer {
     int64_t index_block_tokens;
     /* GLM-5.3-Flash: keys of the indexer are pooled, so many tokens to one, by a softmax of gates; 0: one a token. */
     int64_t index_pool_tokens;
-    bool index_mean; /* ... by their plain mean; its queries read the stream, scores of heads are summed (Qwen4) */
+    bool index_stream; /* ... keys one by one, by queries of a layer norm of the stream (Mistral Large 4) */
+    bool index_mean;   /* ... by their plain mean; its queries read the stream, scores of heads are summed (Qwen4) */
     /* DeepSeek-V4 (latent): keys are the values, one vector of head_dim, its rope part of rope_dim included, that all
      * heads share. Where pool_tokens > 0 those of the last pool_window tokens are kept, and of every pool_tokens tokens
      * one entry, made of the pool_spans * pool_tokens last ones; with an indexer queries see the top_keys best entries
@@ -155,6 +158,7 @@ struct mixer {
     bool output_gate;    /* a second product as wide as the output, whose sigmoid multiplies it (without latents: as the
                           * queries) */
     bool gate_apart;     /* ... made by a matrix of its own, without a bias, not by that of the queries */
+    bool gate_bias;      /* a number a head is added to the gate before its sigmoid */
     bool gate_of_latent; /* latent: made with the queries, of the query latent beside what its norm makes of it */
     bool doubled_input;  /* reads the residual stream beside the embedding: 2*hidden wide */
     bool features_kv;    /* a target's features become keys and values too, by the same weights, and these are kept */
@@ -189,7 +193,10 @@ struct ffn {
     /* GroveMoE: group_experts experts, one behind the other, have a further one of group_width between them, that runs
      * once for a token which chose any of them; arXiv 2508.07785. 0 none. */
     int64_t group_experts, group_width;
-    int64_t latent_width;   /* routed experts work in a projection of the stream; 0: in the stream itself */
+    int64_t latent_width; /* routed experts work in a projection of the stream; 0: in the stream itself */
+    bool latent_bias;     /* of the products into it and back */
+    bool latent_in_norm;  /* RMS norm of what enters it; latent_each_norm: of what each expert leaves in it */
+    bool latent_each_norm;
     bool latent_norm;       /* RMS norm of their sum in it, before the way back */
     int64_t adapter_rank;   /* a low-rank product of its own beside gate and up, which other layers share; 0 none */
     bool out_proj;          /* a hidden x hidden product after the block */
@@ -267,6 +274,8 @@ struct layer_kind {
                                              * through a nonlinearity and a sigmoid (A.X K2); 0: plain */
     int64_t engram_rows;   /* of the table of n-grams before the layer (model.engram_columns); 0 none */
     bool residual_weights; /* a stored factor of every element of the stream in both sums with it (Doge) */
+    bool residual_gates;   /* ... of every element of the stream and of the block, both of one stored number (Muse) */
+    bool plain_norm;       /* a norm without a weight behind the mixer, beside those of norms */
     bool one_residual;     /* the stream is added to once, after the feed-forward block */
     bool parallel;         /* mixer and feed-forward read the same input, and one sum takes both */
     const char *label;     /* "attention + mlp", "sliding attention + experts", "attention | mlp" when parallel, ... */
@@ -372,8 +381,9 @@ struct model {
     int64_t max_context_tokens; /* 0 unknown */
     bool tied;                  /* the output head is the embedding */
     bool head_bias;
-    bool head_dense, head_dense_bias; /* a hidden x hidden product, a nonlinearity and a norm before the output head */
-    bool embed_norm;
+    bool head_dense, head_dense_bias;  /* a hidden x hidden product, a nonlinearity and a norm before the output head */
+    bool embed_norm, embed_norm_plain; /* plain: statistics alone */
+    int64_t rope_scales;               /* stored factors of the rotation's frequencies, for all layers; 0 none */
     /* Gemma 3n and 4. per_layer_dim: elements that every layer adds to its input by token, from a table of
      * per_layer_vocab rows for all layers together; streams: residual streams that a layer predicts and corrects
      * (AltUp, arXiv 2301.13310); laurel_rank: of a learned residual beside attention (LAuReL, arXiv 2411.07501);

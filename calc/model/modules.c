@@ -214,10 +214,12 @@ static bool glob(const char *p, const char *s)
     return *p == '\0';
 }
 
-/* Words of p, divided by dots, one after the other among those of s. */
+/* Words of p, divided by dots, one after the other among those of s. With a dot at its end p stands at the front:
+ * transformers ends a name at a boundary, which is behind a dot too (should_convert_module). */
 static bool has_words(const char *s, const char *p)
 {
     const size_t len = strlen(p);
+    if (len > 0 && p[len - 1] == '.' && strncmp(s, p, len) == 0) return true;
     for (const char *at = s; (at = strstr(at, p)) != NULL; at++)
         if ((at == s || at[-1] == '.') && (at[len] == '.' || at[len] == '\0')) return true;
     return false;

@@ -290,6 +290,7 @@ static enum err_code read_head(struct reader *r)
     TRY(reader_flag(r, &r->text, "weight_tying", m->tied, &m->tied)); /* LLaDA's spelling */
     m->norm = r->family->norm;
     m->embed_norm = r->family->embed_norm;
+    m->embed_norm_plain = r->family->embed_norm_plain;
     m->head_bias = r->family->head_bias;
     if (r->family->head_bias_by_key) TRY(reader_flag(r, &r->text, "lm_head_bias", false, &m->head_bias));
     if (!r->family->positions) return ERR_OK;

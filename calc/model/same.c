@@ -70,6 +70,7 @@ static bool same_ends(const struct model *a, const struct model *b)
     const struct model_draft *x = &a->draft, *y = &b->draft;
     return a->tied == b->tied && a->head_bias == b->head_bias && a->head_dense == b->head_dense &&
            a->head_dense_bias == b->head_dense_bias && a->embed_norm == b->embed_norm &&
+           a->embed_norm_plain == b->embed_norm_plain && a->rope_scales == b->rope_scales &&
            a->embed_extra_rows == b->embed_extra_rows && a->position_rows == b->position_rows &&
            a->position_offset == b->position_offset && x->joined == y->joined && x->head_rows == y->head_rows &&
            x->heads == y->heads && x->no_head == y->no_head && x->joined_bias == y->joined_bias &&

@@ -8,6 +8,7 @@ enum tie_rule {
     TIE_FIRST,  /* the outer one, else that of the text part: where the class is not known to do otherwise */
     TIE_OUTER,  /* the outer one alone, or its class's default: the head is the outer model's own */
     TIE_INNER,  /* the text part's alone: the head is that of the language model within */
+    TIE_NEVER,  /* the class ties nothing, whatever the file says */
     TIE_EITHER, /* tied where either says so: files saved before said it in the text part */
 };
 
@@ -20,6 +21,12 @@ static const struct {
 } RULES[] = {
     {"qwen3_vl", TIE_OUTER, false},
     {"qwen3_vl_moe", TIE_OUTER, false},
+    {"qwen2_5_omni_thinker", TIE_OUTER, false},
+    {"muse_glimmer", TIE_OUTER, false},
+    {"muse_spark", TIE_NEVER, false},
+    {"mistral_large4", TIE_OUTER, false},
+    {"cosmos3_edge", TIE_NEVER, false},
+    {"molmo2", TIE_NEVER, false},
     {"gemma3", TIE_OUTER, true},
     {"ernie4_5_vl_moe", TIE_OUTER, true},
     {"llama4", TIE_INNER, false},
@@ -75,6 +82,7 @@ enum err_code reader_tied(struct reader *r)
     switch (rule) {
     case TIE_FIRST: r->m->tied = outside ? outer : inner; break;
     case TIE_OUTER: break;
+    case TIE_NEVER: r->m->tied = false; break;
     case TIE_INNER: r->m->tied = inner; break;
     case TIE_EITHER: r->m->tied = outer || inner; break;
     }

@@ -72,6 +72,9 @@ enum err_code extend_glm5_next(struct reader *r);
 enum err_code vary_hy_v4(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code extend_hy_v4(struct reader *r);
 enum err_code vary_ling3(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_mistral_large4(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code extend_mistral_large4(struct reader *r);
+enum err_code vary_dots3_note(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_axk2(struct reader *r, int64_t layer, struct layer_kind *k);
 
 enum err_code vary_minimax_m3(struct reader *r, int64_t layer, struct layer_kind *k);
@@ -81,6 +84,10 @@ enum err_code vary_apertus(struct reader *r, int64_t layer, struct layer_kind *k
 enum err_code extend_apertus(struct reader *r);
 enum err_code vary_axk1(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_laguna(struct reader *r, int64_t layer, struct layer_kind *k);
+
+/* Nemotron-H (vary_schedules.c). */
+enum err_code vary_nemotron_h(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code extend_nemotron_h(struct reader *r);
 
 /* Phi-3 small, Molmo, PLaMo (vary_further.c). */
 enum err_code vary_phi3small(struct reader *r, int64_t layer, struct layer_kind *k);
@@ -130,5 +137,15 @@ enum err_code vary_modernbert(struct reader *r, int64_t layer, struct layer_kind
 enum err_code extend_modernbert(struct reader *r);
 enum err_code vary_grove(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code extend_chameleon(struct reader *r);
+
+/* Schedules of a class where the file has none, and what else those families have (vary_schedules.c). */
+enum err_code vary_lfm3(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_flint(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_shared_expert(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_beam(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_muse(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_muse_spark(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_molmo2(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code extend_molmo2(struct reader *r);
 
 #endif

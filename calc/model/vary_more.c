@@ -298,13 +298,23 @@ enum err_code vary_axk1(struct reader *r, int64_t layer, struct layer_kind *k)
     return ERR_OK;
 }
 
-/* Laguna: query heads by layer, and a gate of one number a head. */
+/* Laguna: query heads by layer, and a gate of one number a head, or of one an element where `gating` says other than
+ * true or "per-head" (modeling_laguna.py: false too). */
 enum err_code vary_laguna(struct reader *r, int64_t layer, struct layer_kind *k)
 {
     struct mixer *x = &k->mixer;
     struct json j;
     bool found;
+    const char *gating = "per-head";
     x->head_gate = true;
+    if (json_get(&r->text, "gating", &j)) {
+        if (json_is_string(&j))
+            TRY(json_str(&j, &gating, r->e));
+        else
+            TRY(json_bool(&j, &x->head_gate, r->e));
+    }
+    if (strcmp(gating, "per-head") != 0) x->head_gate = false;
+    x->output_gate = x->gate_apart = !x->head_gate;
     TRY(number_of(r, "num_attention_heads_per_layer", layer, &j, &found));
     if (found) TRY(json_int(&j, 1, 1 << 16, &x->heads, r->e));
     if (x->heads % x->kv_heads == 0) return ERR_OK;
