@@ -217,7 +217,18 @@ static void test_refuses(void **state)
     char *bomb = malloc(many);
     assert_non_null(bomb);
     for (size_t i = 0; i < many; i++) bomb[i] = "[],"[(i + 2) % 3 * (i > 0)];
-    refuses(a, bomb, many, "objects and lists");
+    refuses(a, bomb, many, "x.json: more than 131072 values");
+    for (size_t i = 0; i < many; i++) bomb[i] = "0,"[i % 2];
+    bomb[0] = '[';
+    bomb[many - 1] = ']';
+    refuses(a, bomb, many, "more than 131072 values");
+    memset(bomb, ',', many); /* in texts they are none */
+    memcpy(bomb, "[\"\\\"", 4);
+    memcpy(bomb + many - 2, "\"]", 2);
+    struct json j;
+    struct err e = {.code = ERR_OK};
+    assert_int_equal(json_parse(a, "x.json", bomb, many, &j, &e), ERR_OK);
+    assert_int_equal(json_len(&j), 1);
     free(bomb);
 }
 

@@ -23,7 +23,7 @@
 enum {
     FILE_MAX_BYTES = 4 << 20,
     DEPTH_MAX = 64,
-    CONTAINERS_MAX = 1 << 18, /* json-c spends 300-700 bytes on an empty one: 4 MiB of "[]," would take half a GB */
+    VALUES_MAX = 1 << 17, /* json-c spends 70-150 bytes on a number, 300-700 on an empty list */
     FOUND_MAX = 48,
     NAME_MAX_BYTES = 200,
 };
@@ -143,11 +143,20 @@ static enum err_code syntax_error(const char *name, const char *text, size_t len
                    text_clean(found, sizeof found, text + at, rest < 40 ? rest : 40));
 }
 
-static bool too_many_containers(const char *text, size_t len)
+/* What json-c would spend memory on: objects, lists, and what stands behind a comma outside of texts. The rest of
+ * malformed text may be miscounted. */
+static bool too_many_values(const char *text, size_t len)
 {
     size_t n = 0;
-    for (size_t i = 0; i < len; i++) n += text[i] == '{' || text[i] == '[';
-    return n > CONTAINERS_MAX;
+    bool quoted = false;
+    for (size_t i = 0; i < len; i++)
+        if (quoted && text[i] == '\\')
+            i++;
+        else if (text[i] == '"')
+            quoted = !quoted;
+        else if (!quoted)
+            n += text[i] == ',' || text[i] == '{' || text[i] == '[';
+    return n > VALUES_MAX;
 }
 
 /* The first ill-formed UTF-8 byte in text, len when there is none. */
@@ -177,8 +186,9 @@ static enum err_code parse_text(struct arena *a, const char *name, const char *t
     len -= skip;
     if (is_utf16(text, len))
         return err_set(e, ERR_INPUT, "%s: UTF-16 text, wanted UTF-8 (iconv -f UTF-16 -t UTF-8)", name);
-    if (too_many_containers(text, len))
-        return err_set(e, ERR_INPUT, "%s: more than %d objects and lists", name, (int)CONTAINERS_MAX);
+    if (too_many_values(text, len))
+        return err_set(e, ERR_INPUT, "%s: more than %d values, wanted a JSON file such as config.json", name,
+                       (int)VALUES_MAX);
     struct json_tokener *tok = json_tokener_new_ex(DEPTH_MAX);
     if (!tok) return err_nomem(e);
     struct json_object *obj = json_tokener_parse_ex(tok, text, (int)len + 1);
