@@ -174,8 +174,8 @@ static enum err_code dots3_sliding(struct reader *r, int64_t layer, struct mixer
         const char *key; /* swa_ and the key of per_layer_config */
         int64_t fallback, *into;
     } SIZES[] = {
-        {"swa_num_attention_heads", 64, &x->heads}, {"swa_q_lora_rank", 1024, &x->q_rank},
-        {"swa_kv_lora_rank", 1024, &x->kv_rank},    {"swa_qk_nope_head_dim", 192, &x->head_dim},
+        {"swa_num_attention_heads", 64, &x->heads}, {"swa_q_lora_rank", 1024, &x->q_rank},       /* not a unit */
+        {"swa_kv_lora_rank", 1024, &x->kv_rank},    {"swa_qk_nope_head_dim", 192, &x->head_dim}, /* not a unit */
         {"swa_v_head_dim", 128, &x->v_head_dim},    {"swa_qk_rope_head_dim", 0, &x->rope_dim},
     };
     struct json all, entry, j;
