@@ -187,6 +187,9 @@ const char *plan_near_text(struct arena *a, const struct plan_case *c, const str
  * simulation found of a plan, beside what is on paper; NULL: no memory. */
 const char *plan_kept(struct arena *a, const struct plan_case *c);
 const char *plan_refuted_text(struct arena *a, const struct plan_case *c, const struct planner_refuted *x);
+/* plan_few_text -- that fewer than five of the simulated requests lie beyond the part that is promised; NULL: more do,
+ * or no memory. */
+const char *plan_few_text(struct arena *a, const struct planner_request *q, const struct planner_verified *v);
 /* plan_skipped_text -- plans that are not simulated for that reason, a sentence without its stop; NULL: there are none,
  * or no memory. */
 const char *plan_skipped_text(struct arena *a, const struct plan_case *c, enum planner_skip why);

@@ -67,6 +67,20 @@ enum err_code plan_transfers(struct arena *a, struct out *o, const char *prefix,
     return ERR_OK;
 }
 
+const char *plan_few_text(struct arena *a, const struct planner_request *q, const struct planner_verified *v)
+{
+    enum { FEW = 5 };
+    const double frac = fmax(isnan(q->ttft.s) ? 0 : q->ttft.frac, isnan(q->tpot.s) ? 0 : q->tpot.frac);
+    const size_t n = q->judged.end > 0 && q->judged.end <= v->n ? q->judged.end - q->judged.first : v->n;
+    const double beyond = floor((double)n * (1 - frac) * (1 + 1e-12));
+    char count[TEXT_COUNT_MAX];
+    if (n == 0 || q->aim != PLANNER_SERVE || beyond >= FEW) return NULL;
+    return beyond == 0 ? arena_printf(a, "p%.4g of %s is the slowest of them: more of them would say more", 100 * frac,
+                                      text_count(count, (int64_t)n, "request"))
+                       : arena_printf(a, "only %.0f of %s lie%s beyond p%.4g: more of them would say more", beyond,
+                                      text_count(count, (int64_t)n, "request"), beyond == 1 ? "s" : "", 100 * frac);
+}
+
 /* What the scheduler does that the steady state does not have. */
 static void say_gap(struct out *o, const char *prefix, const struct plan_case *c)
 {
@@ -209,6 +223,8 @@ void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, cons
     char money[UNITS_TEXT_MAX], n[TEXT_COUNT_MAX];
     bool skipped = false;
     say_gap(o, prefix, c);
+    const char *few = plan_few_text(a, &c->request, &c->verified);
+    if (few) plan_say(o, prefix, "warning: few requests: %s", few);
     say_chance(o, prefix, c);
     if (c->drawn) plan_say(o, prefix, "note: the trace has no times: Poisson arrivals at --rate");
     if (c->partly && c->verified.n)

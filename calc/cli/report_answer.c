@@ -80,6 +80,8 @@ static void answer_simulation(struct report *r)
                                v->keeps ? plan_kept(r->arena, r->c) : "it does NOT keep its promises"));
     const char *near = r->best && v->keeps ? plan_near_text(r->arena, r->c, r->best) : NULL;
     if (near && *near) paragraph(r->o, "", arena_printf(r->arena, "%s.", near));
+    const char *few = r->unsimulated ? NULL : plan_few_text(r->arena, &r->c->request, v);
+    if (few) paragraph(r->o, "warn", arena_printf(r->arena, "Few requests: %s.", few));
     if (r->c->refuted)
         paragraph(r->o, "",
                   arena_printf(r->arena, "%s that cost no more kept every promise on paper and not when simulated.",

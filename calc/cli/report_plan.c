@@ -325,7 +325,11 @@ static enum err_code spreads(struct report *r, struct err *e)
     static double (*const VALUE[])(const struct simulate_record *) = {simulate_wait_s, simulate_ttft_s, simulate_tpot_s,
                                                                       simulate_latency_s};
     report_table(r->o,
-                 "Times of the simulated requests; percentiles are exact: the smallest time that so many do not exceed",
+                 r->c->request.judged.end > 0
+                     ? "Times of all simulated requests, those while it fills and empties too, by which no plan is "
+                       "judged; percentiles are exact: the smallest time that so many do not exceed"
+                     : "Times of the simulated requests; percentiles are exact: the smallest time that so many do not "
+                       "exceed",
                  7, HEAD, 0x7e);
     for (size_t i = 0; i < 4; i++) {
         struct simulate_spread x;
