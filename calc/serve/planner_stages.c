@@ -121,6 +121,9 @@ enum err_code planner_stages(struct planner *p, struct planner_unit *u, const st
         const double batch = fmax(1, held / (double)u->layout.pp);
         planner_drain(t, each, held, o->saturation_per_s, s.slower * steady_times_step_s(f.through, batch, 0),
                       s.slower * steady_times_step_s(f.through, 1, 0), o);
+        o->batch = held; /* until the last begin; nobody waits for one of them, so none is followed */
+        o->busy_frac = 1;
+        return ERR_OK;
     }
     if (!(plan->rate_per_s < o->saturation_per_s)) return ERR_OK;
     if (isfinite(beyond.tpot_s) && planner_flights_token_s(&f, t) > beyond.tpot_s) {
