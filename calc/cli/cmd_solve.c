@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "calc/cli/commands.h"
+#include "calc/cli/estimate.h"
 #include "calc/cli/scope.h"
 #include "calc/learn/meet.h"
 #include "calc/serve/limit.h"
@@ -21,6 +22,10 @@ static const struct option OPTIONS[] = {
     SCOPE_TEXT("context", 'c', "N", NULL, "put in a context; of 'max batch': 1024"),
     SCOPE_TEXT("tpot", 0, "TIME", NULL, "of 'max batch', 'max context': a decode step may take at most this: 50ms"),
     SCOPE_TEXT("ttft", 0, "TIME", NULL, "the same of a prompt's prefill"),
+    {.name = "no-towers",
+     .kind = OPTION_FLAG,
+     .group = "What",
+     .help = "of 'max batch', 'max context': image and audio towers are not loaded"},
     SCOPE_MODEL,
     SCOPE_CONVENTIONS("decode"),
 };
@@ -171,7 +176,8 @@ static enum err_code time_option(const struct option_values *v, const char *name
     return option_time(v, name, out, e);
 }
 
-static enum err_code open_step(struct arena *a, const struct scope *s, struct step **out, struct err *e)
+static enum err_code open_step(struct arena *a, const struct scope *s, double beside_bytes, struct step **out,
+                               struct err *e)
 {
     const struct quantity_scope *q = &s->quantity;
     const struct step_setup setup = {.model = q->model,
@@ -182,6 +188,7 @@ static enum err_code open_step(struct arena *a, const struct scope *s, struct st
                                      .prefill_together = q->prefill_together,
                                      .uncached = model_passes_whole(q->model),
                                      .pass_tokens = q->model->block_tokens,
+                                     .beside_bytes = beside_bytes,
                                      .block_tokens = 16};
     return step_compile(a, &setup, out, e);
 }
@@ -190,12 +197,14 @@ static enum err_code open_step(struct arena *a, const struct scope *s, struct st
 static void write_point(struct out *o, const struct limit_point *p, const struct model *m, bool timed)
 {
     const bool whole = model_passes_whole(m);
-    char memory[UNITS_TEXT_MAX], kv[UNITS_TEXT_MAX], step[UNITS_TEXT_MAX], first[UNITS_TEXT_MAX];
+    char memory[UNITS_TEXT_MAX], kv[UNITS_TEXT_MAX], held[UNITS_TEXT_MAX], step[UNITS_TEXT_MAX], first[UNITS_TEXT_MAX];
     out_printf(o, "B = %-8lld S = %-8lld memory %s (KV %s)", (long long)p->batch, (long long)p->context,
                units_format_bytes(memory, p->memory_bytes), whole ? "none" : units_format_bytes(kv, p->kv_bytes));
+    const bool state = p->state_bytes > 0;
+    if (state || timed) out_printf(o, "\n%27s", "");
+    if (state) out_printf(o, "state %s%s", units_format_bytes(held, p->state_bytes), timed ? ", " : "");
     if (timed)
-        out_printf(o, "\n%27s%s %s", "", m->diffusion ? "a pass" : "decode step",
-                   units_format_time(step, p->decode_step_s));
+        out_printf(o, "%s %s", m->diffusion ? "a pass" : "decode step", units_format_time(step, p->decode_step_s));
     if (timed && !whole) out_printf(o, ", prefill %s", units_format_time(first, p->prefill_s));
     out_char(o, '\n');
 }
@@ -208,7 +217,7 @@ static enum err_code largest(struct arena *a, const struct option_values *v, enu
     size_t n;
     struct out *o;
     struct limit_request q = {.of = of, .other = of == LIMIT_BATCH ? 1024 : 1, .most = LIMIT_MOST}; /* not a unit */
-    char weights[UNITS_TEXT_MAX], capacity[UNITS_TEXT_MAX];
+    char weights[UNITS_TEXT_MAX], capacity[UNITS_TEXT_MAX], towers[UNITS_TEXT_MAX];
     static const char *const OTHERS[] = {"phase", "layer", "tokens"};
     for (size_t i = 0; i < sizeof OTHERS / sizeof OTHERS[0]; i++)
         if (option_given(v, OTHERS[i]))
@@ -229,7 +238,10 @@ static enum err_code largest(struct arena *a, const struct option_values *v, enu
     if (!isnan(q.ttft_s) && model_passes_whole(&s.model))
         return err_set(e, ERR_USAGE, "--ttft: %s has no prefill, every pass takes the whole sequence: --tpot is of one",
                        s.model.name);
-    TRY(open_step(a, &s, &q.step, e));
+    const double beside = estimate_towers_loaded(&s.model, s.quantity.tp);
+    if (option_given(v, "no-towers") && !(beside > 0))
+        return err_set(e, ERR_USAGE, "--no-towers: %s has none that are counted", s.model.name);
+    TRY(open_step(a, &s, option_given(v, "no-towers") ? 0 : beside, &q.step, e));
     if (!step_timed(q.step) && (!isnan(q.tpot_s) || !isnan(q.ttft_s)))
         return err_set(e, ERR_INPUT, "%s: no peak rate is known, so no latency can be promised", s.hw.file);
     q.capacity_bytes = hw_capacity_bytes(&s.hw);
@@ -238,8 +250,12 @@ static enum err_code largest(struct arena *a, const struct option_values *v, enu
     if (of == LIMIT_CONTEXT && rows > 0 && rows < q.most) q.most = rows;
     const struct limit r = limit_find(&q);
     TRY(out_open(a, NULL, &o, e));
-    out_printf(o, "weights %s, capacity %s of each GPU%s\n", units_format_bytes(weights, step_weight_bytes(q.step)),
-               units_format_bytes(capacity, q.capacity_bytes), s.quantity.tp > 1 ? ", bytes of one rank" : "");
+    out_printf(o, "weights %s%s%s, capacity %s of each GPU%s\n", units_format_bytes(weights, step_weight_bytes(q.step)),
+               !(beside > 0)                  ? ""
+               : option_given(v, "no-towers") ? ", towers not loaded "
+                                              : ", image and audio towers ",
+               beside > 0 ? units_format_bytes(towers, beside) : "", units_format_bytes(capacity, q.capacity_bytes),
+               s.quantity.tp > 1 ? ", bytes of one rank" : "");
     if (r.value) {
         out_printf(o, "max %s = %lld\n", NAMES[of], (long long)r.value);
         out_str(o, "  the last that holds   ");

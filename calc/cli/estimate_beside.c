@@ -18,18 +18,28 @@ enum err_code estimate_weight_bytes(struct arena *a, const struct model *m, doub
     return sym_constant(bytes, out) ? ERR_OK : err_set(e, ERR_RANGE, "the bytes of the weights are no number");
 }
 
+/* Towers keep the file's plain format, whatever the linear layers are stored in. */
 static double loaded(const struct model_tower *t, int64_t tp, double element_bytes)
 {
     return ((t->params - t->whole_params) / (double)tp + t->whole_params) * element_bytes;
 }
 
-double estimate_tower_bytes(const struct estimate_case *c)
+static double known(double see_bytes, double hear_bytes)
 {
-    const double see = c->beside.tower_bytes, hear = c->beside.audio_bytes;
-    return (isnan(see) ? 0 : see) + (isnan(hear) ? 0 : hear);
+    return (isnan(see_bytes) ? 0 : see_bytes) + (isnan(hear_bytes) ? 0 : hear_bytes);
 }
 
-/* Towers keep the file's plain format, whatever the linear layers are stored in. */
+double estimate_tower_bytes(const struct estimate_case *c)
+{
+    return known(c->beside.tower_bytes, c->beside.audio_bytes);
+}
+
+double estimate_towers_loaded(const struct model *m, int64_t tp)
+{
+    const double element = m->weights[WEIGHT_OTHER].bits / 8;
+    return known(loaded(&m->tower, tp, element), loaded(&m->audio, tp, element));
+}
+
 enum err_code estimate_beside_open(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
                                    struct err *e)
 {

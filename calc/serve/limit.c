@@ -10,6 +10,7 @@ static struct limit_point point_at(const struct limit_request *q, int64_t n)
     double *out[STEP_VALUES_N] = {0};
     out[STEP_memory_bytes] = &p.memory_bytes;
     out[STEP_kv_bytes] = &p.kv_bytes;
+    out[STEP_state_bytes] = &p.state_bytes;
     out[STEP_decode_step_s] = &p.decode_step_s;
     out[STEP_prefill_s] = &p.prefill_s;
     const double T = step_prompt(q->step, S);

@@ -24,7 +24,7 @@ struct limit_request {
 /* One point. */
 struct limit_point {
     int64_t batch, context;
-    double memory_bytes, kv_bytes, decode_step_s, prefill_s;
+    double memory_bytes, kv_bytes, state_bytes, decode_step_s, prefill_s;
 };
 
 struct limit {

@@ -200,6 +200,7 @@ static void total_memory(struct step *s, const struct sym **out)
     out[VALUE_WINDOWED] = s->kept.per_token_windowed;
     out[VALUE_INDEX] = s->kept.per_token_index;
     out[VALUE_STATE] = s->kept.state_per_sequence;
+    out[VALUE_HOSTED] = u->offload.bytes > 0 ? offload_part(c, &u->offload, ops, &u->conventions, stage) : zero;
 }
 
 /* ---- layouts ---- */
@@ -288,6 +289,7 @@ static enum err_code measure(struct step *s, struct err *e)
     s->weight_bytes = step_place_most(&s->placed, STEP_weight_bytes);
     s->adapter_bytes = step_place_most(&s->placed, STEP_adapter_bytes);
     s->offloaded_bytes = step_place_most(&s->placed, STEP_offloaded_bytes);
+    s->offloaded_frac = step_place_most(&s->placed, VALUE_HOSTED);
     s->cache.bytes_per_token_full = step_place_most(&s->placed, VALUE_FULL);
     s->cache.bytes_per_token_windowed = step_place_most(&s->placed, VALUE_WINDOWED);
     s->cache.bytes_per_token_index = step_place_most(&s->placed, VALUE_INDEX);

@@ -6,7 +6,7 @@
 #include "calc/time/step.h"
 
 /* Further values of a stage, behind those of a point. */
-enum { VALUE_FULL = STEP_VALUES_N, VALUE_WINDOWED, VALUE_INDEX, VALUE_STATE, VALUES };
+enum { VALUE_FULL = STEP_VALUES_N, VALUE_WINDOWED, VALUE_INDEX, VALUE_STATE, VALUE_HOSTED, VALUES };
 
 /* Inputs of the tape: of a point; with stages also those of a stage, and the layers of each kind behind all; of a free
  * layout its numbers in between. */
