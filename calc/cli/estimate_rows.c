@@ -424,6 +424,8 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     if (q->drafting.draft) TRY(estimate_drafting_open(a, q, &setup, c, e));
     TRY(estimate_note_stored(a, q, c, e));
     TRY(model_check_context(&c->model, estimate_longest(q, &c->model), e));
+    if (q->drafting.draft && model_check_context(&c->draft, estimate_longest(q, &c->draft), e) != ERR_OK)
+        return err_prepend(e, "--draft: ");
     TRY(note_rows(a, q, c, e));
     return q->engine ? estimate_engine_open(a, q, c, e) : ERR_OK;
 }
