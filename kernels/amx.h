@@ -24,6 +24,16 @@ struct amx_form {
 #define AMX_SET_FORM(form) __asm__ volatile("ldtilecfg %0" : : "m"(form) : "memory")
 #define AMX_RELEASE() __asm__ volatile("tilerelease")
 
+/* 2^x as exp2_coarse of kernels/lanes.h: of x so small that the whole part is an exponent. */
+KERN_AMX_BF16 KERN_INLINE __m512 amx_exp2(__m512 x)
+{
+    const __m512 r = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+    __m512 p = _mm512_fmadd_ps(r, _mm512_set1_ps(0.07802452F), _mm512_set1_ps(0.22606716F));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.69583354F));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.99992522F));
+    return _mm512_scalef_ps(p, x);
+}
+
 /* Rows `step` bytes apart. */
 #define TILE_LOAD(t, at, step)                                                                                         \
     __asm__ volatile("tileloadd (%0,%1,1), %%tmm" #t : : "r"(at), "r"((size_t)(step)) : "memory")

@@ -123,16 +123,6 @@ OP void scores(const struct attend *a, const struct turn *t, size_t head, struct
     }
 }
 
-/* 2^x of x <= 0, as exp2_coarse of kernels/lanes.h. */
-OP __m512 power(__m512 x)
-{
-    const __m512 r = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
-    __m512 p = _mm512_fmadd_ps(r, _mm512_set1_ps(0.07802452F), _mm512_set1_ps(0.22606716F));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.69583354F));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.99992522F));
-    return _mm512_scalef_ps(p, x);
-}
-
 /* The largest of what stands in the lanes of each head, in all of them: lane i is of head i % heads. */
 OP __m512 most_of(__m512 x, size_t heads)
 {
@@ -147,7 +137,7 @@ OP void raise(const struct attend *a, size_t head, size_t heads, __m512 found)
     const size_t wide = attend_wide(a->value_dim);
     float *most = a->most + head * GROUP / heads, *sum = a->sum + head * GROUP / heads, shrink[GROUP];
     const __m512 old = _mm512_loadu_ps(most), new = _mm512_max_ps(old, found);
-    const __m512 less = power(_mm512_mul_ps(_mm512_sub_ps(old, new), _mm512_set1_ps(1.44269504F)));
+    const __m512 less = amx_exp2(_mm512_mul_ps(_mm512_sub_ps(old, new), _mm512_set1_ps(1.44269504F)));
     _mm512_storeu_ps(shrink, less);
     _mm512_storeu_ps(most, new);
     _mm512_storeu_ps(sum, _mm512_mul_ps(_mm512_loadu_ps(sum), less));
@@ -214,8 +204,8 @@ OP void soften(const struct attend *a, const struct turn *t, size_t head, size_t
         __m512i halves[4];
         KERN_UNROLL
         for (size_t j = 0; j < heads / 4; j++) {
-            const __m512 x = power(_mm512_fmadd_ps(_mm512_loadu_ps(from + PAIRS * j), scale, least));
-            const __m512 y = power(_mm512_fmadd_ps(_mm512_loadu_ps(from + PAIRS * j + GROUP), scale, least));
+            const __m512 x = amx_exp2(_mm512_fmadd_ps(_mm512_loadu_ps(from + PAIRS * j), scale, least));
+            const __m512 y = amx_exp2(_mm512_fmadd_ps(_mm512_loadu_ps(from + PAIRS * j + GROUP), scale, least));
             sum = _mm512_add_ps(sum, _mm512_add_ps(x, y));
             halves[j] = (__m512i)_mm512_cvtne2ps_pbh(y, x);
         }

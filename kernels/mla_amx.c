@@ -90,16 +90,6 @@ enum { OF_SCORES = 70, OF_VALUES = 70, OF_ITEM = 80, OF_LINES = 20 };
 
 /* -- scores to weights -- */
 
-/* 2^x of x <= SLACK, as exp2_coarse of kernels/lanes.h. */
-OP __m512 power(__m512 x)
-{
-    const __m512 r = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
-    __m512 p = _mm512_fmadd_ps(r, _mm512_set1_ps(0.07802452F), _mm512_set1_ps(0.22606716F));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.69583354F));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.99992522F));
-    return _mm512_scalef_ps(p, x);
-}
-
 /* Items of the softmax that are to be done: those of a block of heads. */
 struct work {
     const char *scores; /* [tile][group] */
@@ -134,8 +124,8 @@ OP void soften(struct work *w, size_t tile, size_t item)
     __m512i half[4];
     KERN_UNROLL
     for (size_t i = 0; i < 4; i++) {
-        const __m512 x = power(_mm512_fmadd_ps(_mm512_load_ps(s + 2 * i * LINE), w->scale, w->less[tile]));
-        const __m512 y = power(_mm512_fmadd_ps(_mm512_load_ps(s + (2 * i + 1) * LINE), w->scale, w->less[tile]));
+        const __m512 x = amx_exp2(_mm512_fmadd_ps(_mm512_load_ps(s + 2 * i * LINE), w->scale, w->less[tile]));
+        const __m512 y = amx_exp2(_mm512_fmadd_ps(_mm512_load_ps(s + (2 * i + 1) * LINE), w->scale, w->less[tile]));
         w->sum[tile] = _mm512_add_ps(w->sum[tile], _mm512_add_ps(x, y));
         half[i] = _mm512_permutexvar_epi16(w->order, (__m512i)_mm512_cvtne2ps_pbh(y, x));
     }
@@ -157,7 +147,7 @@ OP void raise(const struct job *j, size_t tile, __m512 found)
 {
     float shrink[GROUP], *const most = j->most + tile * GROUP, *const sum = j->sum + tile * GROUP;
     const __m512 old = _mm512_loadu_ps(most), new = _mm512_max_ps(old, found);
-    const __m512 less = power(_mm512_sub_ps(old, new));
+    const __m512 less = amx_exp2(_mm512_sub_ps(old, new));
     _mm512_storeu_ps(shrink, less);
     _mm512_storeu_ps(most, new);
     _mm512_storeu_ps(sum, _mm512_mul_ps(_mm512_loadu_ps(sum), less));

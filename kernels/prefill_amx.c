@@ -12,6 +12,7 @@
  * of a key head. */
 #include "kernels/prefill_amx.h"
 #include "kernels/amx.h"
+#include "kernels/turn_over.h"
 
 #if KERN_X86
 
@@ -51,36 +52,6 @@ struct job {
 
 /* -- layouts -- */
 
-/* x[i] lane j becomes x[j] lane i. */
-OP void turn_over(__m512i *x)
-{
-    enum { EVEN = 0x88, ODD = 0xdd };
-    __m512i two[16], four[16];
-    KERN_UNROLL
-    for (size_t j = 0; j < 16; j += 2) {
-        two[j] = _mm512_unpacklo_epi32(x[j], x[j + 1]);
-        two[j + 1] = _mm512_unpackhi_epi32(x[j], x[j + 1]);
-    }
-    KERN_UNROLL
-    for (size_t j = 0; j < 16; j += 4) { /* of four rows the elements 0, 1, 2 and 3 of each quarter */
-        four[j] = _mm512_unpacklo_epi64(two[j], two[j + 2]);
-        four[j + 1] = _mm512_unpackhi_epi64(two[j], two[j + 2]);
-        four[j + 2] = _mm512_unpacklo_epi64(two[j + 1], two[j + 3]);
-        four[j + 3] = _mm512_unpackhi_epi64(two[j + 1], two[j + 3]);
-    }
-    KERN_UNROLL
-    for (size_t j = 0; j < 4; j++) {
-        const __m512i a = _mm512_shuffle_i32x4(four[j], four[j + 4], EVEN);
-        const __m512i b = _mm512_shuffle_i32x4(four[j + 8], four[j + 12], EVEN);
-        const __m512i e = _mm512_shuffle_i32x4(four[j], four[j + 4], ODD);
-        const __m512i f = _mm512_shuffle_i32x4(four[j + 8], four[j + 12], ODD);
-        x[j] = _mm512_shuffle_i32x4(a, b, EVEN);
-        x[j + 4] = _mm512_shuffle_i32x4(e, f, EVEN);
-        x[j + 8] = _mm512_shuffle_i32x4(a, b, ODD);
-        x[j + 12] = _mm512_shuffle_i32x4(e, f, ODD);
-    }
-}
-
 OP __mmask32 there(size_t dim, size_t d) { return d >= dim ? 0 : dim - d >= AMX_DEPTH ? ~0u : (1u << (dim - d)) - 1; }
 
 /* Elements [d, d + 32) of a token, zeros where there is none. */
@@ -115,8 +86,8 @@ OP void lay_out_values(const struct job *j, size_t group)
             high[i] = _mm512_or_si512(_mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(x, 1)),
                                       _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(y, 1)), 16));
         }
-        turn_over(low);
-        turn_over(high);
+        kern_turn_over(low);
+        kern_turn_over(high);
         for (size_t i = 0; i < 16; i++) {
             _mm512_store_si512(to + i * AMX_LINE, low[i]);
             _mm512_store_si512(to + AMX_TILE + i * AMX_LINE, high[i]);
@@ -139,22 +110,12 @@ OP void lay_out_queries(const struct job *j, const struct item *t)
                 if (token + BLOCK < p->tokens)
                     _mm_prefetch((const char *)(from + (token + BLOCK) * p->q_step + s * AMX_DEPTH), _MM_HINT_T1);
             }
-            turn_over(x);
+            kern_turn_over(x);
             for (size_t i = 0; i < 16; i++) _mm512_store_si512(to + i * AMX_LINE, x[i]);
         }
 }
 
 /* -- the softmax, some tiles of scores at a time -- */
-
-/* 2^x of x <= SLACK, as exp2_coarse of kernels/lanes.h. */
-OP __m512 power(__m512 x)
-{
-    const __m512 r = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
-    __m512 p = _mm512_fmadd_ps(r, _mm512_set1_ps(0.07802452F), _mm512_set1_ps(0.22606716F));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.69583354F));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.99992522F));
-    return _mm512_scalef_ps(p, x);
-}
 
 /* What is to be done to the tiles of scores of an item, half a tile at a time: to weights; to maxima. */
 struct work {
@@ -173,8 +134,8 @@ OP void soften(struct work *w, size_t half)
     char *const to = w->weights + (group * 2 + half) * AMX_TILE + at * (AMX_TILE / 4);
     KERN_UNROLL
     for (size_t i = 0; i < 4; i++) {
-        const __m512 x = power(_mm512_fmadd_ps(_mm512_load_ps(s + 2 * i * AMX_LINE), w->scale, w->less[half]));
-        const __m512 y = power(_mm512_fmadd_ps(_mm512_load_ps(s + (2 * i + 1) * AMX_LINE), w->scale, w->less[half]));
+        const __m512 x = amx_exp2(_mm512_fmadd_ps(_mm512_load_ps(s + 2 * i * AMX_LINE), w->scale, w->less[half]));
+        const __m512 y = amx_exp2(_mm512_fmadd_ps(_mm512_load_ps(s + (2 * i + 1) * AMX_LINE), w->scale, w->less[half]));
         w->sum[half] = _mm512_add_ps(w->sum[half], _mm512_add_ps(x, y));
         _mm512_store_si512(to + i * AMX_LINE, _mm512_permutexvar_epi16(w->order, (__m512i)_mm512_cvtne2ps_pbh(y, x)));
     }
@@ -238,7 +199,7 @@ OP void raise(struct job *j, const struct item *t, const struct work *w)
     for (size_t half = 0; half < 2; half++) {
         const __m512 old = j->most[half], found = _mm512_mul_ps(w->found[half], _mm512_set1_ps(j->log2_scale));
         if (!_mm512_cmp_ps_mask(found, _mm512_add_ps(old, _mm512_set1_ps(SLACK)), _CMP_GT_OQ)) continue;
-        const __m512 new = _mm512_max_ps(old, found), less = power(_mm512_sub_ps(old, new));
+        const __m512 new = _mm512_max_ps(old, found), less = amx_exp2(_mm512_sub_ps(old, new));
         j->most[half] = new;
         j->sum[half] = _mm512_mul_ps(j->sum[half], less);
         for (size_t d = 0; !t->first && d < 2 * j->steps; d++)
@@ -366,7 +327,7 @@ OP void finish(const struct job *j, const struct item *t, __m512i order)
                 const __m512 high = _mm512_mul_ps(_mm512_load_ps(at + AMX_LINE), part);
                 x[i] = _mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(high, low));
             }
-            turn_over(x);
+            kern_turn_over(x);
             for (size_t i = 0; i < 16 && t->token + half * LANES + i < p->tokens; i++) {
                 uint16_t *const to = out + i * p->q_step + s * AMX_DEPTH;
                 if (p->past)

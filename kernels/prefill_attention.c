@@ -13,6 +13,7 @@
 #include "kernels/prefill_amx.h"
 #include "kernels/split.h"
 #include "kernels/table.h"
+#include "kernels/turn_over.h"
 #include "kernels/vector.h"
 
 enum { BATCH, LEN, HEADS, KV_HEADS, DIM, WINDOW };

@@ -161,38 +161,16 @@ LANES_TARGET static void LANES(against)(const struct prefill *p, size_t token, s
 
 #if LANES_SET == LANES_AVX512 || LANES_SET == LANES_DOT
 /* Sixteen keys that are there, rows of `bytes`, a multiple of 64, `step` apart: sixteen elements of four bytes of each
- * at a time are transposed, by fours within and then across the quarters of a vector. */
+ * at a time. */
 LANES_OP void LANES(lay_out_keys)(const char *k, size_t step, size_t bytes, uint32_t *keys)
 {
-    enum { EVEN = 0x88, ODD = 0xdd };
     for (size_t d = 0; d < bytes; d += 64) {
-        __m512i row[16], two[16], four[16];
+        __m512i row[16];
         KERN_UNROLL
         for (size_t j = 0; j < 16; j++) row[j] = _mm512_loadu_si512(k + j * step + d);
+        kern_turn_over(row);
         KERN_UNROLL
-        for (size_t j = 0; j < 16; j += 2) {
-            two[j] = _mm512_unpacklo_epi32(row[j], row[j + 1]);
-            two[j + 1] = _mm512_unpackhi_epi32(row[j], row[j + 1]);
-        }
-        KERN_UNROLL
-        for (size_t j = 0; j < 16; j += 4) { /* of four rows the elements 0, 1, 2 and 3 of each quarter */
-            four[j] = _mm512_unpacklo_epi64(two[j], two[j + 2]);
-            four[j + 1] = _mm512_unpackhi_epi64(two[j], two[j + 2]);
-            four[j + 2] = _mm512_unpacklo_epi64(two[j + 1], two[j + 3]);
-            four[j + 3] = _mm512_unpackhi_epi64(two[j + 1], two[j + 3]);
-        }
-        KERN_UNROLL
-        for (size_t j = 0; j < 4; j++) {
-            const __m512i a = _mm512_shuffle_i32x4(four[j], four[j + 4], EVEN);
-            const __m512i b = _mm512_shuffle_i32x4(four[j + 8], four[j + 12], EVEN);
-            const __m512i e = _mm512_shuffle_i32x4(four[j], four[j + 4], ODD);
-            const __m512i f = _mm512_shuffle_i32x4(four[j + 8], four[j + 12], ODD);
-            uint32_t *out = keys + (d / 4 + j) * PREFILL_CHUNK;
-            _mm512_storeu_si512(out, _mm512_shuffle_i32x4(a, b, EVEN));
-            _mm512_storeu_si512(out + 4 * PREFILL_CHUNK, _mm512_shuffle_i32x4(e, f, EVEN));
-            _mm512_storeu_si512(out + 8 * PREFILL_CHUNK, _mm512_shuffle_i32x4(a, b, ODD));
-            _mm512_storeu_si512(out + 12 * PREFILL_CHUNK, _mm512_shuffle_i32x4(e, f, ODD));
-        }
+        for (size_t j = 0; j < 16; j++) _mm512_storeu_si512(keys + (d / 4 + j) * PREFILL_CHUNK, row[j]);
     }
 }
 #endif

@@ -110,37 +110,16 @@ enum err_code run_measure(struct run *r, const struct wire_job *job, struct resu
     static const enum result_outcome OF[] = {
         [SESSION_CRASHED] = RESULT_CRASHED, [SESSION_HUNG] = RESULT_HUNG, [SESSION_GARBAGE] = RESULT_GARBAGE};
     const struct wire_request q = {.ask = WIRE_MEASURE, .threads = r->set.threads, .job = *job};
-    const double nan = (double)NAN;
-    const struct result_ceilings none = {nan, nan, nan, nan};
     struct wire_reply reply;
     char why[WHY_MAX] = "";
-    *out = (struct result){.origin = r->origin,
-                           .kernel = job->kernel,
-                           .variant = job->variant,
-                           .dtype = job->dtype,
-                           .unit = "",
-                           .row_kind = "",
-                           .cold = job->cold,
-                           .shape = job->shape,
-                           .reason = "",
-                           .stop = SAMPLE_GOING,
-                           .seed = job->seed,
-                           .error_frac = nan,
-                           .tolerance_frac = nan,
-                           .flops = nan,
-                           .vector_flops = nan,
-                           .read_bytes = nan,
-                           .written_bytes = nan,
-                           .footprint_bytes = nan,
-                           .piece_bytes = nan,
-                           .dram_read_bytes = nan,
-                           .dram_write_bytes = nan,
-                           .dram_reason = "",
-                           .before = none,
-                           .after = none,
-                           .summary = sample_summarise(NULL, 0, NULL),
-                           .cells = "",
-                           .ceiling = ""};
+    *out = result_unknown();
+    out->origin = r->origin;
+    out->kernel = job->kernel;
+    out->variant = job->variant;
+    out->dtype = job->dtype;
+    out->cold = job->cold;
+    out->shape = job->shape;
+    out->seed = job->seed;
     TRY(run_now(r->arena, &out->made, e));
     enum session_end end = SESSION_CRASHED;
     struct err failed = {.code = ERR_OK};

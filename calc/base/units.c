@@ -187,7 +187,8 @@ enum err_code units_parse_bytes(const char *s, double *out_bytes, struct err *e)
         return refuse(e, t, "b is bits, wanted bytes such as GB (1e9) or GiB (2^30)");
     if (!span_is(unit, "B")) return refuse(e, t, "wanted bytes such as 80GB (80e9) or 80GiB (80*2^30)");
     const double bytes = round(v * factor);
-    if (!isfinite(bytes) || bytes < 0) return refuse(e, t, "wanted bytes of at least 0");
+    if (!(bytes >= 0)) return refuse(e, t, "wanted bytes of at least 0");
+    if (!isfinite(bytes)) return refuse(e, t, "too large");
     *out_bytes = bytes;
     return ERR_OK;
 }
@@ -215,7 +216,8 @@ enum err_code units_parse_rate(const char *s, enum units_kind kind, double *out_
     for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
         if (units[i].kind != kind || !span_is(unit, units[i].text)) continue;
         const double rate = v * prefix * units[i].factor;
-        if (!(rate > 0) || !isfinite(rate)) return refuse(e, t, "wanted a rate above 0");
+        if (!(rate > 0)) return refuse(e, t, "wanted a rate above 0");
+        if (!isfinite(rate)) return refuse(e, t, "too large");
         *out_per_s = rate;
         return ERR_OK;
     }
