@@ -43,6 +43,7 @@ static const struct option OPTIONS[] = {
     TEXT("cpu-offload-gb", "N", NULL,
          "GiB of each GPU's weights that stay at the host and are read in every step (vLLM's name)"),
     LORA_OPTIONS,
+    TOWERS_OPTION,
     {.name = "trace",
      .kind = OPTION_TEXT,
      .value = "FILE",

@@ -18,28 +18,6 @@ enum err_code estimate_weight_bytes(struct arena *a, const struct model *m, doub
     return sym_constant(bytes, out) ? ERR_OK : err_set(e, ERR_RANGE, "the bytes of the weights are no number");
 }
 
-/* Towers keep the file's plain format, whatever the linear layers are stored in. */
-static double loaded(const struct model_tower *t, int64_t tp, double element_bytes)
-{
-    return ((t->params - t->whole_params) / (double)tp + t->whole_params) * element_bytes;
-}
-
-static double known(double see_bytes, double hear_bytes)
-{
-    return (isnan(see_bytes) ? 0 : see_bytes) + (isnan(hear_bytes) ? 0 : hear_bytes);
-}
-
-double estimate_tower_bytes(const struct estimate_case *c)
-{
-    return known(c->beside.tower_bytes, c->beside.audio_bytes);
-}
-
-double estimate_towers_loaded(const struct model *m, int64_t tp)
-{
-    const double element = m->weights[WEIGHT_OTHER].bits / 8;
-    return known(loaded(&m->tower, tp, element), loaded(&m->audio, tp, element));
-}
-
 enum err_code estimate_beside_open(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
                                    struct err *e)
 {
@@ -47,10 +25,10 @@ enum err_code estimate_beside_open(struct arena *a, const struct estimate_reques
     const struct model *m = &c->model;
     struct estimate_beside *b = &c->beside;
     struct model module;
-    const double element = m->weights[WEIGHT_OTHER].bits / 8;
     *b = (struct estimate_beside){.tower_params = m->tower.params, .audio_params = m->audio.params};
-    b->tower_bytes = q->towerless ? 0 : loaded(&m->tower, c->tp, element);
-    b->audio_bytes = q->towerless ? 0 : loaded(&m->audio, c->tp, element);
+    const struct model_beside sees = model_beside_of(m, &m->tower), hears = model_beside_of(m, &m->audio);
+    b->tower_bytes = m->towerless ? 0 : model_beside_bytes(&sees, (double)c->tp);
+    b->audio_bytes = m->towerless ? 0 : model_beside_bytes(&hears, (double)c->tp);
     b->lora = (struct lora_cost){.params = (double)NAN, .flops_per_token = (double)NAN};
     if (q->lora.rank > 0) TRY(lora_cost(m, &q->lora, &b->lora, e));
     b->lora_bytes = b->lora.params * m->activations.bits / 8;

@@ -81,7 +81,7 @@ static enum err_code least_pool(const struct estimate_case *c, struct pool_reque
         const struct step_stage s = step_stage_of(c->step, i);
         struct pool_request one = *r;
         struct pool p;
-        one.weight_bytes_per_gpu = s.weight_bytes + (s.first ? estimate_tower_bytes(c) : 0);
+        one.weight_bytes_per_gpu = s.weight_bytes + s.beside_bytes;
         one.kv_bytes_per_token_per_gpu = s.kv_bytes_per_token;
         if (drafts && s.last) {
             one.weight_bytes_per_gpu += step_weight_bytes(c->speculation.draft);
@@ -134,7 +134,7 @@ enum err_code estimate_engine_open(struct arena *a, const struct estimate_reques
     struct pool_request r;
     TRY(pool_defaults(engine, visible, strncmp(c->hw.key, "a100", 4) == 0, option_get(v, "offline") == NULL, len, &r,
                       e));
-    r.weight_bytes_per_gpu = step_weight_bytes(c->step) + estimate_tower_bytes(c);
+    r.weight_bytes_per_gpu = step_weight_bytes(c->step) + step_beside_bytes(c->step);
     r.kv_bytes_per_token_per_gpu = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step) +
                                    step_kv_bytes_per_token_index(c->step);
     if (option_given(v, "block-size")) r.block_tokens = q->block_tokens;

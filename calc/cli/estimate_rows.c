@@ -365,6 +365,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     struct estimate_case *c = out;
     *c = (struct estimate_case){0};
     TRY(model_load(a, model, q->set, q->set_n, &c->model, e));
+    c->model.towerless = q->towerless;
     TRY(set_formats(q, &c->model, e));
     if (q->diffusion_block && c->model.diffusion) c->model.block_tokens = q->diffusion_block;
     if (q->what_if) TRY(whatif_apply_all(a, &c->model, q->what_if, e));
@@ -401,8 +402,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
                                      .overlapped = q->overlapped,
                                      .block_tokens = q->block_tokens,
                                      .pass_tokens = c->diffusion.block_tokens,
-                                     .offload = c->offload,
-                                     .beside_bytes = estimate_tower_bytes(c)};
+                                     .offload = c->offload};
     if (step_compile(a, &setup, &c->step, e) != ERR_OK) {
         struct err why = {.code = ERR_OK};
         c->step = NULL;

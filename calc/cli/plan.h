@@ -62,6 +62,7 @@
         LAYOUT_TEXT("max-num-batched-tokens", "N,...", "512..8192*2", "most tokens of a step"),                        \
         LAYOUT_TEXT("gpu-memory-utilization", "FRAC", NULL, "part of the GPU that the engine takes (default: 0.9)"),   \
         LAYOUT_TEXT("tp", "N", NULL, "ranks that split every layer"), LAYOUT_OPTIONS, OFFLOAD_OPTIONS, LORA_OPTIONS,   \
+        TOWERS_OPTION,                                                                                                 \
         LAYOUT_FLAG("prefix-cache", "of a trace whose prompts share blocks: kept by every copy, and simulated so"),    \
         LAYOUT_TEXT("kv-offloading-size", "N", NULL,                                                                   \
                     "and at the host of a copy, GiB of all its GPUs together (vLLM's name): loaded over --host-link"), \

@@ -30,7 +30,8 @@ enum err_code plan_command(struct arena *a, const struct plan_case *c, const str
         .step_tokens = x->step_tokens,
         .max_model_len = longest(c),
         .utilization_frac = left,
-        .static_frac = floor((x->weight_bytes + x->pool_bytes) / visible * 1000) / 1000,          /* not a unit */
+        .static_frac =
+            floor((x->weight_bytes + x->tower_bytes + x->pool_bytes) / visible * 1000) / 1000,    /* not a unit */
         .free_frac = floor(x->pool_bytes / (x->pool_bytes + visible * (1 - left)) * 1000) / 1000, /* not a unit */
         .mixed = !c->request.server || c->request.server->mixed,
         .prefill = x->prefill,

@@ -386,6 +386,7 @@ static enum err_code open_formats(struct arena *a, const struct option_values *v
     if (option_get(v, "what-if")) TRY(whatif_apply_all(a, &first, option_get(v, "what-if"), e));
     TRY(lora_options_parse(v, 0, &c->adapters, e));
     TRY(lora_options_apply(&c->adapters, &first, e));
+    TRY(layout_options_towers(v, &first, e));
     if (first.diffusion) return err_set(e, ERR_USAGE, "%s: diffusion models are not planned", first.name);
     if (first.bidirectional) return err_set(e, ERR_USAGE, "%s: it does not generate, so there is no TPOT", first.name);
     TRY(model_refuse_encoder(&first, "services of one are not planned", e));
@@ -404,6 +405,7 @@ static enum err_code open_formats(struct arena *a, const struct option_values *v
         TRY(model_load(a, option_get(v, "model"), set, set_n, &models[i], e));
         if (option_get(v, "what-if")) TRY(whatif_apply_all(a, &models[i], option_get(v, "what-if"), e));
         TRY(lora_options_apply(&c->adapters, &models[i], e));
+        TRY(layout_options_towers(v, &models[i], e));
         if (f->weights && stored_set_all(&models[i], f->weights, e) != ERR_OK) return err_prepend(e, "--weights: ");
         if (f->kv && stored_set_cache(&models[i], f->kv, e) != ERR_OK) return err_prepend(e, "--kv: ");
         if (models[i].weights_unknown)

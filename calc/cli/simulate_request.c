@@ -102,6 +102,7 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     q->engine = fidelity == 0;
     TRY(offload_options_parse(v, &q->offload, e));
     TRY(lora_options_parse(v, 0, &q->adapters, e));
+    q->towerless = option_get(v, "no-towers") != NULL;
     TRY(estimate_conventions_text(a, q, e));
     TRY(estimate_drafting_parse(v, q, e));
     if (q->drafting.draft && q->drafting.gamma == 0 && !q->drafting.has_tree)
@@ -139,8 +140,7 @@ static enum err_code open_server(struct arena *a, struct simulate_case *c, struc
                                      .hw = &c->of.hw,
                                      .layout = c->of.layout,
                                      .block_tokens = c->request.block_tokens,
-                                     .offload = c->of.offload,
-                                     .beside_bytes = estimate_tower_bytes(&c->of)};
+                                     .offload = c->of.offload};
     TRY(engine_case_open(a, &c->engine, &setup, &c->server, e));
     c->setup.server = &c->server;
     return ERR_OK;
@@ -258,7 +258,7 @@ static enum err_code open_ideal(struct arena *a, struct simulate_case *c, struct
         const struct step_stage g = step_stage_of(of->step, i);
         const double token = g.kv_bytes_per_token + (draft && g.last ? step_kv_bytes_per_token(draft) : 0);
         const double pool_bytes = of->capacity_bytes - (draft && g.last ? step_weight_bytes(draft) : 0) -
-                                  g.weight_bytes - (g.first ? estimate_tower_bytes(of) : 0) - v[MIX_activation_bytes] -
+                                  g.weight_bytes - g.beside_bytes - v[MIX_activation_bytes] -
                                   g.state_bytes_per_sequence * (double)s->max_seqs;
         if (!(pool_bytes > 0))
             return err_set(e, ERR_NO, "does not fit: weights, activations and states need %s more than one GPU has",

@@ -213,7 +213,8 @@ static enum err_code compile(struct arena *a, struct mix_plan *p, const struct c
     const struct sym *rows = w.sp ? sym_ceil(c, sym_div(c, p->mixed.rows, sym_int(c, w.tp))) : p->mixed.rows;
     value[MIX_activation_bytes] =
         u->conventions.activations_uncounted ? sym_int(c, 0) : step_activation(c, u->model, &p->mixed.ops, rows, stage);
-    const struct sym *beside = sym_num(c, u->beside_bytes);
+    const struct model_beside towers = model_beside(u->model);
+    const struct sym *beside = sym_num(c, model_beside_bytes(&towers, (double)w.tp));
     if (stage) beside = sym_mul(c, stage->first, beside);
     value[MIX_memory_bytes] = SYM_SUM(c, stage ? weights : sym_num(c, weight_bytes), beside, value[MIX_kv_bytes],
                                       value[MIX_state_bytes], value[MIX_activation_bytes]);

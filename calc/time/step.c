@@ -17,7 +17,7 @@ struct step {
     struct rates rates;
     struct phase phase[STEP_PHASES];
     struct sym_tape *tape;
-    double weight_bytes, adapter_bytes, offloaded_bytes, offloaded_frac;
+    double weight_bytes, beside_bytes, adapter_bytes, offloaded_bytes, offloaded_frac;
     bool untimed; /* no peak rate is known */
     struct cost_cache cache;
     struct cost_layout layout;
@@ -155,6 +155,16 @@ static const struct sym *peak_activation(struct step *s, const struct phase *p, 
     return step_activation(s->c, s->setup.model, &p->ops, rows, s->staged ? &s->stage : NULL);
 }
 
+/* Towers, on the first stage. */
+static const struct sym *beside_bytes(const struct step *s)
+{
+    struct sym_ctx *c = s->c;
+    const struct model_beside b = model_beside(s->setup.model);
+    const struct sym *ranks = s->layout.free ? s->y.t : sym_int(c, layout_whole(&s->layout.layout).tp);
+    const struct sym *all = sym_add(c, sym_div(c, sym_num(c, b.split_bytes), ranks), sym_num(c, b.whole_bytes));
+    return s->staged ? sym_mul(c, s->stage.first, all) : all;
+}
+
 static void total_memory(struct step *s, const struct sym **out)
 {
     struct sym_ctx *c = s->c;
@@ -182,9 +192,9 @@ static void total_memory(struct step *s, const struct sym **out)
     const struct cost_ops *ops = &s->phase[STEP_DECODE].ops;
     const struct sym *away = u->offload.bytes > 0 ? offload_bytes(c, &u->offload, ops, &u->conventions, stage) : zero;
     const struct sym *weights = sym_sub(c, cost_stage_weight_bytes(c, ops, &u->conventions, stage), away);
-    const struct sym *beside = sym_num(c, u->beside_bytes);
-    if (s->staged) beside = sym_mul(c, s->stage.first, beside);
+    const struct sym *beside = beside_bytes(s);
     out[STEP_weight_bytes] = weights;
+    out[STEP_beside_bytes] = beside;
     out[STEP_adapter_bytes] = cost_adapter_bytes(c, ops, &u->conventions, stage);
     out[STEP_offloaded_bytes] = away;
     out[STEP_kv_bytes] = u->uncached ? zero : sym_mul(c, s->held, sequence);
@@ -260,6 +270,9 @@ static enum err_code open_inputs(struct arena *a, struct step *s, struct err *e)
 /* Weights and cache of the rank that has most of each. */
 static enum err_code measure(struct step *s, struct err *e)
 {
+    const struct layout w = layout_whole(&s->setup.layout);
+    const struct model_beside beside = model_beside(s->setup.model);
+    s->beside_bytes = s->layout.free ? (double)NAN : model_beside_bytes(&beside, (double)w.tp);
     if (!s->staged) {
         if (!sym_constant(s->kept.per_token_full, &s->cache.bytes_per_token_full) ||
             !sym_constant(s->kept.per_token_windowed, &s->cache.bytes_per_token_windowed) ||
@@ -281,7 +294,6 @@ static enum err_code measure(struct step *s, struct err *e)
         return ERR_OK;
     }
     if (s->layout.free) return ERR_OK;
-    const struct layout w = layout_whole(&s->setup.layout);
     const double point[POINT_INPUTS] = {1, 1, 1, 1};
     double out[STEP_VALUES_N];
     TRY(step_place(&s->placed, &w, e));
@@ -421,6 +433,7 @@ void step_eval(struct step *s, size_t n, const double *B, const double *T, const
 
 bool step_timed(const struct step *s) { return !s->untimed; }
 double step_weight_bytes(const struct step *s) { return s->weight_bytes; }
+double step_beside_bytes(const struct step *s) { return s->beside_bytes; }
 double step_adapter_bytes(const struct step *s) { return s->adapter_bytes; }
 double step_offloaded_bytes(const struct step *s) { return s->offloaded_bytes; }
 double step_offloaded_frac(const struct step *s) { return s->offloaded_frac; }
@@ -451,12 +464,13 @@ size_t step_stages(const struct step *s) { return s->staged ? s->placed.n : 1; }
 struct step_stage step_stage_of(const struct step *s, size_t i)
 {
     if (!s->staged)
-        return (struct step_stage){s->weight_bytes, step_kv_bytes_per_token(s), step_state_bytes_per_sequence(s), true,
-                                   true};
+        return (struct step_stage){
+            s->weight_bytes, s->beside_bytes, step_kv_bytes_per_token(s), step_state_bytes_per_sequence(s), true, true};
     const struct placed *p = &s->placed;
     const double kv = p->out[VALUE_FULL][i] + p->out[VALUE_WINDOWED][i] + p->out[VALUE_INDEX][i];
-    return (struct step_stage){p->out[STEP_weight_bytes][i], kv, s->setup.uncached ? 0 : p->out[VALUE_STATE][i],
-                               p->in[IN_FIRST][i] > 0, p->in[IN_LAST][i] > 0};
+    return (struct step_stage){
+        p->out[STEP_weight_bytes][i], p->out[STEP_beside_bytes][i], kv, s->setup.uncached ? 0 : p->out[VALUE_STATE][i],
+        p->in[IN_FIRST][i] > 0,       p->in[IN_LAST][i] > 0};
 }
 
 size_t step_length(const struct step *s) { return sym_tape_length(s->tape); }

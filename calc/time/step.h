@@ -36,7 +36,6 @@ struct step_setup {
     int64_t block_tokens;   /* of the engine's cache pages, for allocated bytes */
     int64_t pass_tokens;    /* query tokens of a sequence in a decode step; 0: one */
     bool overlapped;        /* roofline: what is sent goes on while other operators compute */
-    double beside_bytes;    /* per GPU, held beside the model's weights: an image tower */
     struct offload offload; /* weights of layers at the host */
 };
 
@@ -63,6 +62,7 @@ struct step_setup {
     X(decode_memory_s)                                                                                                 \
     X(decode_link_s)                                                                                                   \
     X(weight_bytes)         /* of the stage whose memory is largest; so are the other bytes of memory */               \
+    X(beside_bytes)         /* of towers, not among them (model_beside) */                                             \
     X(adapter_bytes)        /* of those, slots of adapters */                                                          \
     X(offloaded_bytes)      /* weights at the host, not among them */                                                  \
     X(prefill_wire_bytes)   /* sent by one GPU within its node */                                                      \
@@ -102,6 +102,7 @@ enum err_code step_eval_layout(struct step *s, const struct layout *l, double B,
 
 bool step_timed(const struct step *s);             /* false: the device has no known peak rate, times mean nothing */
 double step_weight_bytes(const struct step *s);    /* per GPU, on it */
+double step_beside_bytes(const struct step *s);    /* per GPU, towers, not among those; of the first stage */
 double step_adapter_bytes(const struct step *s);   /* per GPU, of its weights: slots of adapters */
 double step_offloaded_bytes(const struct step *s); /* per GPU, at the host */
 double step_offloaded_frac(const struct step *s);  /* of the weights of layers; with stages, of the one that has most */
@@ -115,7 +116,7 @@ double step_kv_bytes_per_token(const struct step *s);        /* per GPU, all thr
 /* step_stages -- different stages of the layout that was compiled; 1 without. step_stage_of -- what each GPU of one of
  * them holds; first, last: whether it is one end of the model, both without stages. */
 struct step_stage {
-    double weight_bytes, kv_bytes_per_token, state_bytes_per_sequence;
+    double weight_bytes, beside_bytes, kv_bytes_per_token, state_bytes_per_sequence;
     bool first, last;
 };
 size_t step_stages(const struct step *s);
