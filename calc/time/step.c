@@ -49,10 +49,28 @@ static const char *phase_name(const struct step *s, enum step_phase p)
     return p == STEP_DECODE && s->setup.verify ? "verify" : step_phase_name(p);
 }
 
+/* Tokens that an encoder reads. */
+static const struct sym *source_of(const struct step *s)
+{
+    return s->setup.served ? sym_int(s->c, s->setup.model->encoder.source_tokens) : s->y.X;
+}
+
+/* Tokens of S that are the decoder's own, and those that it begins with. */
+static const struct sym *own_context(const struct step *s)
+{
+    return s->setup.served ? sym_sub(s->c, s->y.S, source_of(s)) : s->y.S;
+}
+
+static const struct sym *begun(const struct step *s)
+{
+    if (!s->setup.served) return sym_int(s->c, s->setup.model->encoder.start_tokens);
+    return sym_max(s->c, sym_int(s->c, 1), sym_sub(s->c, s->y.T, source_of(s)));
+}
+
 /* Tokens that the last query of the decode step attends to. */
 static const struct sym *last_context(const struct step *s)
 {
-    return s->setup.verify ? SYM_SUM(s->c, s->y.S, s->y.T, sym_int(s->c, -1)) : s->y.S;
+    return s->setup.verify ? SYM_SUM(s->c, s->y.S, s->y.T, sym_int(s->c, -1)) : own_context(s);
 }
 
 /* sent: the number of r; NULL: it stays free. */
@@ -66,7 +84,7 @@ static enum err_code build_phase(struct arena *a, struct step *s, enum step_phas
     if (which == STEP_PREFILL) {
         if (!u->prefill_together) pass.B = one;
         pass.uncached = u->uncached;
-        if (u->model->encoder.layers > 0) pass.T = pass.S = sym_int(c, u->model->encoder.start_tokens);
+        if (u->model->encoder.layers > 0) pass.T = pass.S = begun(s);
         pass.encodes = true;
     } else if (u->uncached) {
         pass.T = pass.S = s->y.S;
@@ -77,7 +95,7 @@ static enum err_code build_phase(struct arena *a, struct step *s, enum step_phas
         pass.absorbed = true;
     } else {
         pass.T = sym_int(c, u->pass_tokens > 0 ? u->pass_tokens : 1);
-        pass.S = s->y.S;
+        pass.S = own_context(s);
         pass.M = u->averaged ? s->y.M : NULL;
         pass.absorbed = true;
     }
@@ -170,7 +188,8 @@ static void total_memory(struct step *s, const struct sym **out)
     struct sym_ctx *c = s->c;
     const struct step_setup *u = &s->setup;
     const struct sym *zero = sym_int(c, 0);
-    const int64_t start = u->model->encoder.layers > 0 ? u->model->encoder.start_tokens : 0;
+    const bool encodes = u->model->encoder.layers > 0;
+    const int64_t start = encodes && !u->served ? u->model->encoder.start_tokens : 0;
     const struct sym *one = sym_add(c, s->y.T, sym_int(c, start)); /* beside an encoder's output the decoder's stream */
     const struct sym *prompt = u->prefill_together ? sym_mul(c, s->y.B, one) : one;
     const struct sym *passed = u->verify ? s->y.T : sym_int(c, u->pass_tokens > 0 ? u->pass_tokens : 1);
@@ -181,13 +200,14 @@ static void total_memory(struct step *s, const struct sym **out)
         s->layout.free ? layout_symbols_make(c).context : sym_int(c, layout_whole(&s->layout.layout).dcp);
     const bool shared = layout_whole(&u->layout).dcp > 1; /* a block of each rank holds every d-th of its tokens */
     const struct sym *longer = sym_mul(c, block, context), *full = s->kept.per_token_full;
-    const struct sym *sequence = u->verify ? sym_bind(c, s->kept.per_sequence, &held, 1) : s->kept.per_sequence;
+    const struct sym *sequence =
+        u->verify || u->served ? sym_bind(c, s->kept.per_sequence, &held, 1) : s->kept.per_sequence;
     const struct sym *whole = SYM_SUM(c, shared ? zero : full, s->kept.per_token_windowed, s->kept.per_token_index);
     const struct sym *allotted = SYM_PROD(c, blocks, sym_mul(c, block, whole));
     if (shared) allotted = sym_add(c, allotted, SYM_PROD(c, sym_ceil(c, sym_div(c, held.value, longer)), longer, full));
-    if (start > 0)
-        allotted =
-            sym_add(c, allotted, SYM_PROD(c, sym_ceil(c, sym_div(c, s->y.X, block)), block, s->kept.per_source_token));
+    if (encodes)
+        allotted = sym_add(c, allotted,
+                           SYM_PROD(c, sym_ceil(c, sym_div(c, source_of(s), block)), block, s->kept.per_source_token));
     const struct cost_stage *stage = s->staged ? &s->stage : NULL;
     const struct cost_ops *ops = &s->phase[STEP_DECODE].ops;
     const struct sym *away = u->offload.bytes > 0 ? offload_bytes(c, &u->offload, ops, &u->conventions, stage) : zero;
@@ -354,7 +374,7 @@ enum err_code step_compile(struct arena *a, const struct step_setup *setup, stru
     const struct model *m = setup->model;
     if (m->weights_unknown)
         return err_set(e, ERR_INPUT, "%s: %s; state the format with --weights", m->source, m->weights_unknown);
-    if (setup->verify || setup->uncached || setup->any_layout)
+    if (setup->verify || setup->uncached || (setup->any_layout && !setup->served))
         TRY(model_refuse_encoder(m,
                                  setup->verify     ? "passes that judge drafted tokens are not described"
                                  : setup->uncached ? "decoding without a cache is not described"
@@ -368,7 +388,10 @@ enum err_code step_compile(struct arena *a, const struct step_setup *setup, stru
     s->c = sym_open(a);
     if (!s->c) return err_nomem(e);
     s->y = cost_symbols_make(s->c);
-    if (m->encoder.layers > 0) s->y.X = s->y.T; /* of a point */
+    s->setup.served = setup->served && m->encoder.layers > 0;
+    if (s->setup.served && m->encoder.source_tokens == 0)
+        return err_set(e, ERR_USAGE, "%s: its file does not say how long a source is", m->name);
+    if (m->encoder.layers > 0 && !s->setup.served) s->y.X = s->y.T; /* of a point */
     const struct sym *sent;
     TRY(open_rates(s, &sent, e));
     if (setup->offload.bytes > 0) s->rates.host = sym_num(s->c, setup->offload.host_bytes_per_s);

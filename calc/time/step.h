@@ -25,6 +25,8 @@ struct step_setup {
     bool any_layout;  /* the layout is given with each point (step_eval_layout); of this one sp counts alone, and dcp
                          where it is more than one: all points then have more than one */
     bool any_context; /* beside any_layout: points with and without ranks that share a context */
+    bool served; /* of an encoder-decoder as a server sees it: T and S have its source in front, as many tokens as the
+                    model states, and behind it those that its decoder has before it generates (mixed.h) */
     struct timed_latency latency; /* of links */
     enum step_fidelity fidelity;
     struct cost_conventions conventions;
@@ -88,7 +90,7 @@ enum err_code step_compile(struct arena *a, const struct step_setup *setup, stru
 /* step_eval -- n points: batch B[i], tokens T[i] (the prompt of prefill; of a verify step its query tokens), context
  * S[i] of the (last) decode step, M[i] steps averaged (may be NULL when not averaged). out[v] is a column or NULL. Of
  * an encoder-decoder T is the source: prefill is the encoder's pass and the decoder's over the tokens that it starts
- * with. Cost: O(n * operators of all layer kinds). */
+ * with; with `served` both are in T, and in S too. Cost: O(n * operators of all layer kinds). */
 void step_eval(struct step *s, size_t n, const double *B, const double *T, const double *S, const double *M,
                double *const out[STEP_VALUES_N]);
 
