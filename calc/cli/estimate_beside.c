@@ -49,12 +49,11 @@ enum err_code estimate_beside_open(struct arena *a, const struct estimate_reques
 /* What is not described of a model with an encoder. */
 static enum err_code refuse_beside(const struct estimate_request *q, const struct model *m, struct err *e)
 {
-    const char *what = q->simulated              ? "requests to one are not simulated"
-                       : q->mix_text || q->chunk ? "steps that mix its halves are not described (--mix, --chunk)"
-                       : q->drafting.draft       ? "drafts for one are not described (--draft)"
-                       : q->calibrated           ? "no kernels of one are measured (--fidelity calibrated)"
-                       : q->engine               ? "an engine's pool for both its caches is not described"
-                       : q->training.tokens > 0  ? "training one is not described (--train)"
+    const char *what = q->mix_text || q->chunk      ? "steps that mix its halves are not described (--mix, --chunk)"
+                       : q->drafting.draft          ? "drafts for one are not described (--draft)"
+                       : q->calibrated              ? "no kernels of one are measured (--fidelity calibrated)"
+                       : q->engine && !q->simulated ? "an engine's pool for both its caches is not described"
+                       : q->training.tokens > 0     ? "training one is not described (--train)"
                        : q->lora.rank > 0 || q->adapters.served.slots > 0 ? "adapters of one are not described"
                                                                           : NULL;
     return what ? model_refuse_encoder(m, what, e) : ERR_OK;
@@ -73,7 +72,7 @@ enum err_code estimate_source_open(struct arena *a, const struct estimate_reques
     for (size_t i = 0; i < q->prompt_n; i++) TRY(model_check_source(m, q->prompt[i], e));
     if (!q->averaged && x->source_tokens == 0)
         return err_set(e, ERR_USAGE, "%s: its file does not say how long a source is: --source N%s", m->name,
-                       q->compared ? "" : ", or --prompt N --generate N");
+                       q->compared || q->simulated ? "" : ", or --prompt N --generate N");
     int64_t least = q->averaged ? 0 : x->source_tokens;
     for (size_t i = 0; i < q->prompt_n && q->averaged; i++)
         least = i == 0 || q->prompt[i] < least ? q->prompt[i] : least;

@@ -399,6 +399,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
                                      .prefill_together = q->prefill_together,
                                      .uncached = c->uncached,
                                      .averaged = q->averaged,
+                                     .served = q->simulated,
                                      .overlapped = q->overlapped,
                                      .block_tokens = q->block_tokens,
                                      .pass_tokens = c->diffusion.block_tokens,
@@ -425,7 +426,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     if (q->calibrated) TRY(open_calibrated(a, q, c, e));
     if (q->drafting.draft) TRY(estimate_drafting_open(a, q, &setup, c, e));
     TRY(estimate_note_stored(a, q, c, e));
-    TRY(model_check_context(&c->model, estimate_longest(q, &c->model), e));
+    if (!q->simulated) TRY(model_check_context(&c->model, estimate_longest(q, &c->model), e));
     if (q->drafting.draft && model_check_context(&c->draft, estimate_longest(q, &c->draft), e) != ERR_OK)
         return err_prepend(e, "--draft: ");
     TRY(note_rows(a, q, c, e));

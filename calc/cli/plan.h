@@ -36,6 +36,9 @@
                     "tokens in: N, uniform:A..B, exponential:MEAN, lognormal:MEAN,CV, gamma:MEAN,CV, "                 \
                     "pareto:MEAN,ALPHA or empirical:FILE; each with ,max=N"),                                          \
         LAYOUT_TEXT("generate", "LENGTH", "200", "tokens out, likewise"),                                              \
+        LAYOUT_TEXT("source", "N", NULL,                                                                               \
+                    "encoder-decoders: tokens that the encoder reads of every request (default: the file's); the "     \
+                    "--prompt is what the decoder begins with (default: what the class does)"),                        \
         LAYOUT_TEXT("arrivals", "PROCESS", "poisson",                                                                  \
                     "poisson, gamma:CV, bursty:RATIO,TIME or diurnal:SWING,TIME (1d)"),                                \
         LAYOUT_TEXT("trace", "FILE", NULL,                                                                             \
@@ -104,6 +107,7 @@ struct plan_case {
     struct planner_device *device;
     struct planner_format *format;
     struct workload work;
+    int64_t source;                                   /* tokens that an encoder reads, in front of each prompt; 0 */
     const char *arrivals, *prompt, *generate, *trace; /* as asked; NULL */
     double tokens_per_day;                            /* NAN: not asked */
     struct workload_spec spec;                        /* of made requests */

@@ -11,7 +11,7 @@
 /* Rounded up to whole pages of 256 tokens, within what the model takes. */
 static int64_t longest(const struct plan_case *c)
 {
-    const int64_t page = 256, need = c->request.traffic.longest_tokens;
+    const int64_t page = 256, need = c->request.traffic.longest_tokens - c->source;
     const int64_t whole = (need + page - 1) / page * page;
     return c->max_context_tokens > 0 && whole > c->max_context_tokens ? c->max_context_tokens : whole;
 }
@@ -26,6 +26,8 @@ enum err_code plan_command(struct arena *a, const struct plan_case *c, const str
         .model = c->hub,
         .layout = x->layout,
         .experts = layout_routed(f->model) != NULL,
+        .encoder = c->source > 0 ? f->model->family : NULL,
+        .towerless = f->model->towerless,
         .max_num_seqs = x->seqs,
         .step_tokens = x->step_tokens,
         .max_model_len = longest(c),

@@ -104,6 +104,9 @@ static enum err_code open_layouts_model(struct arena *a, const struct option_val
     TRY(lora_options_parse(v, 0, &adapters, e));
     TRY(lora_options_apply(&adapters, m, e));
     TRY(layout_options_towers(v, m, e));
+    int64_t source = 0;
+    TRY(option_count(v, "source", 1, TOKENS_MAX, &source, e));
+    if (source > 0) TRY(model_set_source(m, source, e));
     if (m->diffusion) return err_set(e, ERR_USAGE, "%s: layouts of diffusion models are not listed", m->name);
     return ERR_OK;
 }
@@ -134,12 +137,15 @@ static enum err_code open_plan(struct arena *a, const struct option_values *v, s
     const int64_t most = model_context_limit(&p->model);
     if (!option_given(v, "context") && most > 0 && most < p->context) p->context = most;
     TRY(model_check_context(&p->model, p->context, e));
+    const bool encodes = p->model.encoder.layers > 0;
+    const int64_t ahead = model_source_ahead(&p->model);
     TRY(offload_options_open(&away, &p->hw, &offload, NULL, e));
     p->setup =
         (struct step_setup){.model = &p->model,
                             .hw = &p->hw,
                             .layout = {.sp = p->asked.layout.sp, .context_direct = p->asked.layout.context_direct},
                             .any_layout = true,
+                            .served = true,
                             .any_context = p->asked.any_context || p->asked.layout.dcp > 1,
                             .latency = p->asked.latency,
                             .offload = offload,
@@ -151,8 +157,8 @@ static enum err_code open_plan(struct arena *a, const struct option_values *v, s
                                     .gpus = p->gpus,
                                     .per_node = p->per_node,
                                     .batch = p->batch,
-                                    .prompt = (double)p->context,
-                                    .context = (double)p->context,
+                                    .prompt = (double)(encodes ? ahead + p->model.encoder.start_tokens : p->context),
+                                    .context = (double)(ahead + p->context),
                                     .average = 1,
                                     .like = p->asked.layout,
                                     .any_context = p->asked.any_context};

@@ -93,7 +93,8 @@ static enum err_code open_trace(struct arena *a, const struct option_values *v, 
     for (size_t i = 0; i < sizeof MADE / sizeof *MADE; i++)
         if (option_given(v, MADE[i]))
             return err_set(e, ERR_USAGE, "--trace says when requests come and how long they are: no --%s", MADE[i]);
-    return trace_read(a, c->trace, &c->work, e);
+    TRY(trace_read(a, c->trace, &c->work, e));
+    return workload_put_ahead(&c->work, c->source, e);
 }
 
 /* Whole periods of a rate that changes in time, one at least, of bursts many, as far as so many requests go. */
@@ -135,13 +136,23 @@ static enum err_code made_traffic(struct arena *a, struct plan_case *c, double r
     return ERR_OK;
 }
 
+/* What the decoder of a model begins with, where nothing is said; the source is in front of it. */
+static enum err_code made_prompt(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
+{
+    const struct model *m = c->format[0].model;
+    c->prompt = option_get(v, "prompt");
+    if (m->encoder.layers > 0 && !option_given(v, "prompt"))
+        c->prompt = arena_printf(a, "%lld", (long long)m->encoder.start_tokens);
+    return c->prompt ? ERR_OK : err_nomem(e);
+}
+
 static enum err_code open_made(struct arena *a, const struct option_values *v, struct plan_case *c, double rate,
                                struct err *e)
 {
     int64_t seed = 1;
     struct workload_spec s = {.turns = 1, .samples = 1, .requests = DRAWN, .rate_per_s = rate};
     c->arrivals = option_get(v, "arrivals");
-    c->prompt = option_get(v, "prompt");
+    TRY(made_prompt(a, v, c, e));
     c->generate = option_get(v, "generate");
     TRY(option_count(v, "seed", 0, UINT32_MAX, &seed, e));
     s.seed = (uint64_t)seed;
@@ -150,6 +161,7 @@ static enum err_code open_made(struct arena *a, const struct option_values *v, s
     if (workload_length_parse(a, c->generate, &s.output, e) != ERR_OK) return err_prepend(e, "--generate: ");
     whole_periods(c, &s);
     TRY(workload_make(a, &s, &c->work, e));
+    TRY(workload_put_ahead(&c->work, c->source, e));
     c->spec = s;
     return open_flow(a, c, &s, e);
 }
@@ -194,6 +206,7 @@ static enum err_code lengthen(struct arena *a, struct plan_case *c, struct err *
     struct workload_spec s = c->spec;
     s.requests = (int64_t)requests;
     TRY(workload_make(a, &s, &c->work, e));
+    TRY(workload_put_ahead(&c->work, c->source, e));
     for (size_t i = 0; i < c->work.n; i++) {
         struct workload_request *x = &c->work.request[i];
         const int32_t longest = (int32_t)q->traffic.longest_tokens;
@@ -371,6 +384,31 @@ static enum err_code formats(struct arena *a, const struct option_values *v, con
     return ERR_OK;
 }
 
+/* The source of an encoder-decoder, and what is not planned of one. */
+static enum err_code open_source(const struct option_values *v, struct model *m, struct plan_case *c, struct err *e)
+{
+    static const char *const NOT[][2] = {
+        {"draft", "drafts for one are not described (--draft)"},
+        {"disagg", "no engine is known to send its caches between pools (--disagg)"},
+        {"prefix-cache", "engines share no prompts of one (--prefix-cache)"},
+        {"kv-offloading-size", "engines share no prompts of one (--kv-offloading-size)"},
+        {"max-loras", "adapters of one are not described (--max-loras)"},
+        {"server", "steps of a server with one are not measured (--fidelity roofline or bound)"},
+        {"efficiency", "no kernels of one are measured (--fidelity roofline or bound)"},
+        {"framework", "no kernels of one are measured (--fidelity roofline or bound)"}};
+    int64_t source = 0;
+    TRY(option_count(v, "source", 1, 1 << 24, &source, e)); /* not a unit */
+    if (source > 0) TRY(model_set_source(m, source, e));
+    for (size_t i = 0; i < sizeof NOT / sizeof *NOT; i++)
+        if (option_given(v, NOT[i][0])) TRY(model_refuse_encoder(m, NOT[i][1], e));
+    if (option_get(v, "fidelity") && strcmp(option_get(v, "fidelity"), "calibrated") == 0)
+        TRY(model_refuse_encoder(m, "no kernels of one are measured (--fidelity roofline or bound)", e));
+    if (m->encoder.layers > 0 && m->encoder.source_tokens == 0)
+        return err_set(e, ERR_USAGE, "%s: its file does not say how long a source is: --source N", m->name);
+    c->source = model_source_ahead(m);
+    return ERR_OK;
+}
+
 static enum err_code open_formats(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
 {
     const struct model_setting *set;
@@ -389,9 +427,10 @@ static enum err_code open_formats(struct arena *a, const struct option_values *v
     TRY(layout_options_towers(v, &first, e));
     if (first.diffusion) return err_set(e, ERR_USAGE, "%s: diffusion models are not planned", first.name);
     if (first.bidirectional) return err_set(e, ERR_USAGE, "%s: it does not generate, so there is no TPOT", first.name);
-    TRY(model_refuse_encoder(&first, "services of one are not planned", e));
+    TRY(open_source(v, &first, c, e));
     c->model = first.name;
     c->max_context_tokens = model_context_limit(&first);
+    if (c->max_context_tokens > 0) c->max_context_tokens += c->source;
     const bool wide = !first.weights_unknown && model_linear_format(&first)->bits == 16;
     TRY(formats(a, v, "weights", wide, &weights, &weights_n, e));
     TRY(formats(a, v, "kv", first.kv.bits == 16, &kv, &kv_n, e));
@@ -406,6 +445,7 @@ static enum err_code open_formats(struct arena *a, const struct option_values *v
         if (option_get(v, "what-if")) TRY(whatif_apply_all(a, &models[i], option_get(v, "what-if"), e));
         TRY(lora_options_apply(&c->adapters, &models[i], e));
         TRY(layout_options_towers(v, &models[i], e));
+        if (c->source > 0) TRY(model_set_source(&models[i], c->source, e));
         if (f->weights && stored_set_all(&models[i], f->weights, e) != ERR_OK) return err_prepend(e, "--weights: ");
         if (f->kv && stored_set_cache(&models[i], f->kv, e) != ERR_OK) return err_prepend(e, "--kv: ");
         if (models[i].weights_unknown)
@@ -495,11 +535,28 @@ static enum err_code open_server(struct arena *a, const struct option_values *v,
     return ERR_OK;
 }
 
+/* Engines encode a source whole, so that a step has room for one. */
+static enum err_code whole_sources(struct arena *a, struct plan_case *c, struct err *e)
+{
+    struct planner_request *q = &c->request;
+    int64_t *kept = arena_array(a, q->step_tokens_n, sizeof *kept);
+    size_t n = 0;
+    if (!kept) return err_nomem(e);
+    for (size_t i = 0; i < q->step_tokens_n; i++)
+        if (q->step_tokens[i] > c->source) kept[n++] = q->step_tokens[i];
+    if (n == 0)
+        return err_set(e, ERR_USAGE, "--max-num-batched-tokens: engines encode a source of %lld tokens whole",
+                       (long long)c->source);
+    q->step_tokens = kept;
+    q->step_tokens_n = n;
+    return ERR_OK;
+}
+
 static enum err_code open_choice(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e)
 {
     struct planner_request *q = &c->request;
     const char *fidelity = option_get(v, "fidelity"), *band = option_get(v, "band");
-    q->fidelity = PLANNER_CALIBRATED;
+    q->fidelity = c->source > 0 ? PLANNER_ROOFLINE : PLANNER_CALIBRATED;
     if (fidelity && strcmp(fidelity, "roofline") == 0)
         q->fidelity = PLANNER_ROOFLINE;
     else if (fidelity && strcmp(fidelity, "bound") == 0)
@@ -517,6 +574,7 @@ static enum err_code open_choice(struct arena *a, const struct option_values *v,
     TRY(range(a, v, "max-num-seqs", &q->seqs, &q->seqs_n, e));
     q->held_seqs = !option_given(v, "max-num-seqs");
     TRY(range(a, v, "max-num-batched-tokens", &q->step_tokens, &q->step_tokens_n, e));
+    TRY(whole_sources(a, c, e));
     q->pools = option_get(v, "disagg") != NULL;
     if (q->pools && q->aim != PLANNER_SERVE)
         return err_set(e, ERR_USAGE, "--disagg keeps latencies: not a --job, not --tokens-per-day");
@@ -725,6 +783,8 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
                        "--tpot: every answer %s is one token, which has no time per output token behind it",
                        c->trace ? "of the trace" : "(--generate)");
     TRY(open_draft(a, v, c, e));
+    if (c->draft && model_check_context(&c->draft_model, q->traffic.longest_tokens, e) != ERR_OK)
+        return err_prepend(e, "--draft: ");
     TRY(open_devices(a, v, c, e));
     TRY(open_choice(a, v, c, e));
     if (c->max_context_tokens > 0 && q->traffic.longest_tokens > c->max_context_tokens)
@@ -740,6 +800,11 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
     for (size_t i = 0; c->has_emit && !report && i < q->formats_n; i++) {
         const struct layout one = layout_whole(NULL);
         const struct emit_plan p = {.layout = one, .kv = c->format[i].kv};
+        const struct model *m = c->format[i].model;
+        const struct emit_plan of = {
+            .layout = one, .encoder = c->source > 0 ? m->family : NULL, .towerless = m->towerless};
+        if (emit_refusal(c->emit, &of))
+            return err_set(e, ERR_USAGE, "--emit %s: %s", emit_name(c->emit), emit_refusal(c->emit, &of));
         const struct emit_plan drafted = {.layout = one,
                                           .drafting = c->draft_kind,
                                           .draft_tokens = 1,

@@ -484,10 +484,12 @@ bool model_passes_whole(const struct model *m);
 enum err_code model_set_blocks(struct model *m, int64_t tokens, int64_t passes, struct err *e);
 
 /* model_set_source -- an encoder reads so many tokens. Errors: ERR_USAGE no encoder, or fewer stored positions.
- * model_check_source -- the same without setting it. model_refuse_encoder -- what is not described of an
- * encoder-decoder: "MODEL has an encoder, and WHAT". Errors: ERR_USAGE it has one. */
+ * model_check_source -- the same without setting it. model_source_ahead -- tokens of it in front of each prompt, as a
+ * server counts them (MODEL.md "Encoder-decoders", *Served*); 0 without an encoder. model_refuse_encoder -- what is not
+ * described of an encoder-decoder: "MODEL has an encoder, and WHAT". Errors: ERR_USAGE it has one. */
 enum err_code model_set_source(struct model *m, int64_t tokens, struct err *e);
 enum err_code model_check_source(const struct model *m, int64_t tokens, struct err *e);
+int64_t model_source_ahead(const struct model *m);
 enum err_code model_refuse_encoder(const struct model *m, const char *what, struct err *e);
 
 /* Bytes of a model's towers on one GPU: split_bytes/tp + whole_bytes, of tp tensor-parallel ranks. */
