@@ -27,6 +27,7 @@
             "weights", "FORMAT,...", NULL,                                                                             \
             "formats of the linear layers to choose from (default: stored,fp8 of 16-bit models, else stored)"),        \
         LAYOUT_TEXT("kv", "FORMAT,...", NULL, "formats of the KV cache, likewise"),                                    \
+        LAYOUT_TEXT("activations", "FORMAT", NULL, "format of activations"),                                           \
         {.name = "rate",                                                                                               \
          .kind = OPTION_TEXT,                                                                                          \
          .value = "R",                                                                                                 \

@@ -99,6 +99,7 @@ static enum err_code open_layouts_model(struct arena *a, const struct option_val
     TRY(model_load(a, option_get(v, "model"), set, n, m, e));
     if (option_get(v, "weights")) TRY(stored_set_all(m, option_get(v, "weights"), e));
     if (option_get(v, "kv")) TRY(stored_set_cache(m, option_get(v, "kv"), e));
+    if (option_get(v, "activations")) TRY(dtype_find(option_get(v, "activations"), &m->activations, e));
     if (option_get(v, "what-if")) TRY(whatif_apply_all(a, m, option_get(v, "what-if"), e));
     struct lora_request adapters;
     TRY(lora_options_parse(v, 0, &adapters, e));

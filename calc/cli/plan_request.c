@@ -421,6 +421,7 @@ static enum err_code open_formats(struct arena *a, const struct option_values *v
     c->hub = model_hub_id(a, option_get(v, "model"));
     if (!c->hub) c->hub = emit_source(a, option_get(v, "model"), EMIT_CHECKPOINT);
     if (!c->hub) return err_nomem(e);
+    if (option_get(v, "activations")) TRY(dtype_find(option_get(v, "activations"), &first.activations, e));
     if (option_get(v, "what-if")) TRY(whatif_apply_all(a, &first, option_get(v, "what-if"), e));
     TRY(lora_options_parse(v, 0, &c->adapters, e));
     TRY(lora_options_apply(&c->adapters, &first, e));
@@ -442,6 +443,7 @@ static enum err_code open_formats(struct arena *a, const struct option_values *v
         *f = (struct planner_format){.model = &models[i], .weights = weights[i / kv_n], .kv = kv[i % kv_n]};
         /* each its own: formats are set in the kinds of layers too */
         TRY(model_load(a, option_get(v, "model"), set, set_n, &models[i], e));
+        models[i].activations = first.activations;
         if (option_get(v, "what-if")) TRY(whatif_apply_all(a, &models[i], option_get(v, "what-if"), e));
         TRY(lora_options_apply(&c->adapters, &models[i], e));
         TRY(layout_options_towers(v, &models[i], e));
@@ -789,8 +791,11 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
     TRY(open_choice(a, v, c, e));
     if (c->max_context_tokens > 0 && q->traffic.longest_tokens > c->max_context_tokens)
         return err_set(e, ERR_USAGE, "%s takes %lld tokens, but the longest request has %lld, prompt and answer (%s)",
-                       c->model, (long long)c->max_context_tokens, (long long)q->traffic.longest_tokens,
-                       c->trace ? "of the trace: leave its longer requests out" : "lengths end with ',max=N'");
+                       c->model, (long long)(c->max_context_tokens - c->source),
+                       (long long)(q->traffic.longest_tokens - c->source),
+                       c->trace    ? "of the trace: leave its longer requests out"
+                       : c->source ? "of its decoder: what the encoder reads is --source"
+                                   : "lengths end with ',max=N'");
     /* a report shows the simulation, so what it recommends has passed it */
     const bool report = strcmp(v->command->name, "report") == 0;
     c->uneven = q->aim != PLANNER_JOB && (c->trace ? !c->drawn : strcmp(c->arrivals, "poisson") != 0);
