@@ -45,6 +45,7 @@ static enum err_code lengthen(struct arena *a, struct plan_case *c, struct err *
     struct workload_spec s = c->spec;
     s.requests = (int64_t)requests;
     TRY(workload_make(a, &s, &c->work, e));
+    TRY(workload_put_ahead(&c->work, c->source, e));
     for (size_t i = 0; i < c->work.n; i++) {
         struct workload_request *x = &c->work.request[i];
         const int32_t longest = (int32_t)q->traffic.longest_tokens;
