@@ -412,6 +412,7 @@ struct model {
     int64_t engram_taps, engram_spacing;
     int64_t embed_extra_rows;        /* of the input embedding, beyond the vocabulary */
     struct model_tower tower, audio; /* of images, of sound */
+    bool towerless;                  /* and they are not loaded */
     struct model_encoder encoder;
     struct model_draft draft;
     struct model_mtp mtp;
@@ -486,11 +487,25 @@ bool model_passes_whole(const struct model *m);
 enum err_code model_set_blocks(struct model *m, int64_t tokens, int64_t passes, struct err *e);
 
 /* model_set_source -- an encoder reads so many tokens. Errors: ERR_USAGE no encoder, or fewer stored positions.
- * model_check_source -- the same without setting it. model_refuse_encoder -- what is not described of an
- * encoder-decoder: "MODEL has an encoder, and WHAT". Errors: ERR_USAGE it has one. */
+ * model_check_source -- the same without setting it. model_source_ahead -- tokens of it in front of each prompt, as a
+ * server counts them (MODEL.md "Encoder-decoders", *Served*); 0 without an encoder. model_refuse_encoder -- what is not
+ * described of an encoder-decoder: "MODEL has an encoder, and WHAT". Errors: ERR_USAGE it has one. */
 enum err_code model_set_source(struct model *m, int64_t tokens, struct err *e);
 enum err_code model_check_source(const struct model *m, int64_t tokens, struct err *e);
+int64_t model_source_ahead(const struct model *m);
 enum err_code model_refuse_encoder(const struct model *m, const char *what, struct err *e);
+
+/* Bytes of a model's towers on one GPU: split_bytes/tp + whole_bytes, of tp tensor-parallel ranks. */
+struct model_beside {
+    double split_bytes, whole_bytes;
+};
+
+/* model_beside_of -- of one tower, in the file's plain format, whatever the linear layers are stored in; NAN where it
+ * is not described. model_beside -- of all that are loaded, 0 with towerless; what is not described is nothing here.
+ * model_beside_bytes -- on one of tp ranks. Source: MODEL.md "Towers". */
+struct model_beside model_beside_of(const struct model *m, const struct model_tower *t);
+struct model_beside model_beside(const struct model *m);
+double model_beside_bytes(const struct model_beside *b, double tp);
 
 /* model_same -- whether two descriptions cost the same, whatever their names, notes and sources: sizes, layers and
  * their order, formats of what there is. */

@@ -76,8 +76,9 @@ static bool same_ends(const struct model *a, const struct model *b)
            a->position_offset == b->position_offset && x->joined == y->joined && x->head_rows == y->head_rows &&
            x->heads == y->heads && x->no_head == y->no_head && x->joined_bias == y->joined_bias &&
            x->norms_before == y->norms_before && x->norms_after == y->norms_after && same_modules(&a->mtp, &b->mtp) &&
-           same_number(a->tower.params, b->tower.params) && same_number(a->tower.whole_params, b->tower.whole_params) &&
-           same_number(a->audio.params, b->audio.params) && same_number(a->audio.whole_params, b->audio.whole_params);
+           a->towerless == b->towerless && same_number(a->tower.params, b->tower.params) &&
+           same_number(a->tower.whole_params, b->tower.whole_params) && same_number(a->audio.params, b->audio.params) &&
+           same_number(a->audio.whole_params, b->audio.whole_params);
 }
 
 static bool same_stem(const struct model_encoder *a, const struct model_encoder *b)
