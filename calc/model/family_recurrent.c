@@ -76,7 +76,6 @@ const struct family FAMILIES_RECURRENT[] = {
      .recurrent = recurrent_mamba2,
      .moe = MOE_LETTERS,
      .vary = vary_nemotron_h,
-     .extend = extend_nemotron_h,
      .defaults = {{DIM_GROUPS, 8},
                   {DIM_KV_HEADS, 8},
                   {DIM_HEAD_DIM, 128},

@@ -87,7 +87,6 @@ enum err_code vary_laguna(struct reader *r, int64_t layer, struct layer_kind *k)
 
 /* Nemotron-H (vary_schedules.c). */
 enum err_code vary_nemotron_h(struct reader *r, int64_t layer, struct layer_kind *k);
-enum err_code extend_nemotron_h(struct reader *r);
 
 /* Phi-3 small, Molmo, PLaMo (vary_further.c). */
 enum err_code vary_phi3small(struct reader *r, int64_t layer, struct layer_kind *k);

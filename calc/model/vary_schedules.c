@@ -137,14 +137,3 @@ enum err_code vary_nemotron_h(struct reader *r, int64_t layer, struct layer_kind
     }
     return ERR_OK;
 }
-
-/* The class ties nothing. A GGUF file, which names no class, says whether it has a head. */
-enum err_code extend_nemotron_h(struct reader *r)
-{
-    struct json j;
-    if (!r->m->tied || !json_get(r->root, "architectures", &j)) return ERR_OK;
-    r->m->tied = false;
-    return reader_note(r,
-                       "tie_word_embeddings is true, and the class of the nemotron_h family ties nothing: the output "
-                       "head is counted as a matrix of its own");
-}
