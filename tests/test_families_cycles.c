@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "calc/model/family.h"
 #include "calc/model/stored.h"
 
 #define QK_NORMS(each, layers) EACH("q_norm, k_norm", 2, each, layers)
@@ -149,10 +150,53 @@ static void test_notes(void **state)
     arena_close(a);
 }
 
+/* Known, and not described: what of them is not. */
+static void test_refused(void **state)
+{
+    static const struct refused CASES_REFUSED[] = {
+        {"{\"model_type\":\"dory\",\"hidden_size\":8}", "a middle section of layers that run again"},
+        {"{\"model_type\":\"hrm_text\",\"hidden_size\":8}", "two stacks in turns"},
+        {"{\"model_type\":\"canary\"}", "an encoder and decoder of a kind"},
+        {"{\"model_type\":\"xmod\"}", "an encoder, and ridge describes decoders"},
+        {"{\"model_type\":\"mvp\",\"use_prompt\":true,\"d_model\":8}", "use_prompt means stored prompts"},
+        /* a head that would be read as a whole model of its text part's family */
+        {"{\"model_type\":\"gemma4_unified_assistant\",\"text_config\":{\"model_type\":\"gemma4_unified_text\","
+         "\"hidden_size\":64,\"num_hidden_layers\":2,\"num_attention_heads\":4,\"intermediate_size\":96,"
+         "\"vocab_size\":31}}",
+         "a draft head that attends to its target's cache"},
+    };
+    (void)state;
+    families_refused(CASES_REFUSED, sizeof CASES_REFUSED / sizeof CASES_REFUSED[0]);
+    assert_ptr_equal(family_find("plbart"), family_named("bart"));
+    assert_ptr_equal(family_find("mvp"), family_named("bart"));
+}
+
+/* Qwen1.5-MoE's class has biases of q, k and v unless qkv_bias says otherwise. */
+static void test_bias_key(void **state)
+{
+    static const char *const KEYS[] = {"", ",\"qkv_bias\":true", ",\"qkv_bias\":false"};
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        struct arena *a = arena_open();
+        const struct subject s = {
+            .model = "qwen2_moe",
+            .json = arena_printf(a,
+                                 "{\"model_type\":\"qwen2_moe\",\"hidden_size\":48,\"num_hidden_layers\":2,"
+                                 "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"intermediate_size\":96,"
+                                 "\"vocab_size\":31,\"moe_intermediate_size\":8,\"num_experts\":4,"
+                                 "\"num_experts_per_tok\":2,\"shared_expert_intermediate_size\":16%s}",
+                                 KEYS[i])};
+        const struct model m = families_read(a, &s);
+        assert_int_equal(m.kinds[0].mixer.qkv_bias, i < 2);
+        arena_close(a);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors), cmocka_unit_test(test_caches),
-                                       cmocka_unit_test(test_positions), cmocka_unit_test(test_notes),
-                                       cmocka_unit_test(test_latent_layout)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors),       cmocka_unit_test(test_caches),
+                                       cmocka_unit_test(test_positions),     cmocka_unit_test(test_notes),
+                                       cmocka_unit_test(test_latent_layout), cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_bias_key)};
     return cmocka_run_group_tests_name("families_cycles", tests, NULL, NULL);
 }
