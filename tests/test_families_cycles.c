@@ -51,6 +51,39 @@ static const struct subject SUBJECTS[] = {
      26 * 2 * 1024,
      0,
      0},
+    {"ling 3.0 as transformers saves it", /* one form of decay, gates and routing, without the keys that say so */
+     "{\"model_type\":\"bailing_hybrid\",\"architectures\":[\"BailingHybridForCausalLM\"],\"hidden_size\":96,"
+     "\"num_hidden_layers\":4,\"layer_group_size\":2,\"num_attention_heads\":4,\"head_dim\":24,"
+     "\"linear_num_heads\":3,\"linear_head_dim\":20,\"linear_conv_kernel_dim\":4,\"kda_lower_bound\":-5.0,"
+     "\"kv_lora_rank\":17,\"q_lora_rank\":null,\"qk_nope_head_dim\":10,\"qk_rope_head_dim\":6,"
+     "\"v_head_dim\":9,\"intermediate_size\":56,\"vocab_size\":101,\"first_k_dense_replace\":1,"
+     "\"num_experts\":9,\"num_experts_per_token\":2,\"num_shared_experts\":1,\"moe_intermediate_size\":24}",
+     {ENDS(101, 96),
+      HEAD(101, 96),
+      NORMS(2, 96, 4),
+      EACH("q_proj, k_proj, v_proj", 180, 96, 2),
+      EACH("conv1d", 180, 4, 2),
+      EACH("A_log", 1, 3, 2),
+      EACH("dt_bias", 1, 60, 2),
+      EACH("f_proj, g_proj", 120, 96, 2),
+      EACH("b_proj", 3, 96, 2),
+      EACH("o_norm", 1, 20, 2),
+      EACH("o_proj", 96, 60, 2),
+      EACH("q_proj", 64, 96, 2),
+      EACH("kv_a_proj_with_mqa", 23, 96, 2),
+      EACH("kv_a_layernorm", 1, 17, 2),
+      EACH("kv_b_proj", 4 * 19, 17, 2),
+      EACH("o_proj", 96, 36, 2),
+      EACH("g_proj", 4, 96, 2),
+      GATED(96, 56, 1),
+      EXPERTS(96, 24, 3, 9, 2),
+      EACH("gate", 9, 96, 3),
+      EACH("e_score_correction_bias", 1, 9, 3),
+      GATED(96, 24, 3)},
+     2 * 23,
+     0,
+     2 * 180 * 3,
+     2 * 3 * 20 * 20},
 };
 
 /* Bytes that caches of latents take in the layout of engines that choose keys: 512 + 4*4 + 2*64 of V3.2, 448 + 8 + 2*64
