@@ -225,11 +225,45 @@ static void test_bias_key(void **state)
     }
 }
 
+/* Files that transformers 5 saves again are the same models: the head of a T5 that was untied, and a module of
+ * multi-token prediction whose layers are words. */
+static void test_saved_again(void **state)
+{
+#define T5                                                                                                             \
+    "{\"model_type\":\"t5\",\"is_encoder_decoder\":true,\"d_model\":48,\"num_layers\":2,\"num_heads\":4,\"d_kv\":8,"   \
+    "\"d_ff\":96,\"vocab_size\":31,\"feed_forward_proj\":\"gated-gelu\",\"tie_word_embeddings\":"
+#define NEMOTRON                                                                                                       \
+    "{\"model_type\":\"nemotron_h\",\"hidden_size\":48,\"vocab_size\":31,\"num_attention_heads\":4,\"head_dim\":12,"   \
+    "\"num_key_value_heads\":2,\"num_hidden_layers\":3,\"hybrid_override_pattern\":\"M*E\",\"mamba_num_heads\":4,"     \
+    "\"mamba_head_dim\":8,\"ssm_state_size\":16,\"n_groups\":2,\"conv_kernel\":4,\"n_routed_experts\":4,"              \
+    "\"num_experts_per_tok\":2,\"moe_intermediate_size\":24,\"intermediate_size\":24,"                                 \
+    "\"moe_shared_expert_intermediate_size\":16,\"num_nextn_predict_layers\":1,"
+    static const struct subject BOTH[][2] = {
+        {{.model = "flan-t5", .json = T5 "false}"},
+         {.model = "flan-t5 again", .json = T5 "true,\"scale_decoder_outputs\":false}"}},
+        {{.model = "nemotron", .json = NEMOTRON "\"mtp_hybrid_override_pattern\":\"*E\"}"},
+         {.model = "nemotron again", .json = NEMOTRON "\"mtp_layers_block_type\":[\"full_attention\",\"moe\"]}"}},
+    };
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct arena *a = arena_open();
+        const struct model was = families_read(a, &BOTH[i][0]), is = families_read(a, &BOTH[i][1]);
+        assert_true(model_same(&was, &is));
+        assert_false(is.tied);
+        assert_int_equal(is.mtp.layers, i == 1 ? 2 : 0);
+        arena_close(a);
+    }
+    struct arena *a = arena_open(); /* T5 itself is tied, and says so */
+    const struct subject first = {.model = "t5", .json = T5 "true,\"scale_decoder_outputs\":true}"};
+    assert_true(families_read(a, &first).tied);
+    arena_close(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors),       cmocka_unit_test(test_caches),
                                        cmocka_unit_test(test_positions),     cmocka_unit_test(test_notes),
                                        cmocka_unit_test(test_latent_layout), cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_bias_key)};
+                                       cmocka_unit_test(test_bias_key),      cmocka_unit_test(test_saved_again)};
     return cmocka_run_group_tests_name("families_cycles", tests, NULL, NULL);
 }
