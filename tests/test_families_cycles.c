@@ -137,8 +137,13 @@ static void test_latent_layout(void **state)
     assert_true(state_bytes[1] - state_bytes[0] == 3 * 128 * (584 - 512)); /* of windows beside entries */
     /* no layout of keys and values, nor of latents that are all seen */
     struct arena *a = arena_open();
-    struct model m = families_read(a, &SUBJECTS[2]);
+    struct model m = families_read(a, &V3);
     struct err e = {.code = ERR_OK};
+    assert_string_equal(stored_cache_fp8(&m), "fp8-ds-mla");
+    m = families_read(a, &V4);
+    assert_string_equal(stored_cache_fp8(&m), "fp8-ds-mla");
+    m = families_read(a, &SUBJECTS[2]);
+    assert_string_equal(stored_cache_fp8(&m), "fp8");
     assert_int_equal(stored_set_cache(&m, "fp8-ds-mla", &e), ERR_USAGE);
     assert_non_null(strstr(e.text, "latents of which keys are chosen"));
     arena_close(a);
