@@ -51,6 +51,39 @@ static const struct subject SUBJECTS[] = {
      26 * 2 * 1024,
      0,
      0},
+    {"ling 3.0 as transformers saves it", /* one form of decay, gates and routing, without the keys that say so */
+     "{\"model_type\":\"bailing_hybrid\",\"architectures\":[\"BailingHybridForCausalLM\"],\"hidden_size\":96,"
+     "\"num_hidden_layers\":4,\"layer_group_size\":2,\"num_attention_heads\":4,\"head_dim\":24,"
+     "\"linear_num_heads\":3,\"linear_head_dim\":20,\"linear_conv_kernel_dim\":4,\"kda_lower_bound\":-5.0,"
+     "\"kv_lora_rank\":17,\"q_lora_rank\":null,\"qk_nope_head_dim\":10,\"qk_rope_head_dim\":6,"
+     "\"v_head_dim\":9,\"intermediate_size\":56,\"vocab_size\":101,\"first_k_dense_replace\":1,"
+     "\"num_experts\":9,\"num_experts_per_token\":2,\"num_shared_experts\":1,\"moe_intermediate_size\":24}",
+     {ENDS(101, 96),
+      HEAD(101, 96),
+      NORMS(2, 96, 4),
+      EACH("q_proj, k_proj, v_proj", 180, 96, 2),
+      EACH("conv1d", 180, 4, 2),
+      EACH("A_log", 1, 3, 2),
+      EACH("dt_bias", 1, 60, 2),
+      EACH("f_proj, g_proj", 120, 96, 2),
+      EACH("b_proj", 3, 96, 2),
+      EACH("o_norm", 1, 20, 2),
+      EACH("o_proj", 96, 60, 2),
+      EACH("q_proj", 64, 96, 2),
+      EACH("kv_a_proj_with_mqa", 23, 96, 2),
+      EACH("kv_a_layernorm", 1, 17, 2),
+      EACH("kv_b_proj", 4 * 19, 17, 2),
+      EACH("o_proj", 96, 36, 2),
+      EACH("g_proj", 4, 96, 2),
+      GATED(96, 56, 1),
+      EXPERTS(96, 24, 3, 9, 2),
+      EACH("gate", 9, 96, 3),
+      EACH("e_score_correction_bias", 1, 9, 3),
+      GATED(96, 24, 3)},
+     2 * 23,
+     0,
+     2 * 180 * 3,
+     2 * 3 * 20 * 20},
 };
 
 /* Bytes that caches of latents take in the layout of engines that choose keys: 512 + 4*4 + 2*64 of V3.2, 448 + 8 + 2*64
@@ -104,8 +137,13 @@ static void test_latent_layout(void **state)
     assert_true(state_bytes[1] - state_bytes[0] == 3 * 128 * (584 - 512)); /* of windows beside entries */
     /* no layout of keys and values, nor of latents that are all seen */
     struct arena *a = arena_open();
-    struct model m = families_read(a, &SUBJECTS[2]);
+    struct model m = families_read(a, &V3);
     struct err e = {.code = ERR_OK};
+    assert_string_equal(stored_cache_fp8(&m), "fp8-ds-mla");
+    m = families_read(a, &V4);
+    assert_string_equal(stored_cache_fp8(&m), "fp8-ds-mla");
+    m = families_read(a, &SUBJECTS[2]);
+    assert_string_equal(stored_cache_fp8(&m), "fp8");
     assert_int_equal(stored_set_cache(&m, "fp8-ds-mla", &e), ERR_USAGE);
     assert_non_null(strstr(e.text, "latents of which keys are chosen"));
     arena_close(a);
@@ -192,11 +230,45 @@ static void test_bias_key(void **state)
     }
 }
 
+/* Files that transformers 5 saves again are the same models: the head of a T5 that was untied, and a module of
+ * multi-token prediction whose layers are words. */
+static void test_saved_again(void **state)
+{
+#define T5                                                                                                             \
+    "{\"model_type\":\"t5\",\"is_encoder_decoder\":true,\"d_model\":48,\"num_layers\":2,\"num_heads\":4,\"d_kv\":8,"   \
+    "\"d_ff\":96,\"vocab_size\":31,\"feed_forward_proj\":\"gated-gelu\",\"tie_word_embeddings\":"
+#define NEMOTRON                                                                                                       \
+    "{\"model_type\":\"nemotron_h\",\"hidden_size\":48,\"vocab_size\":31,\"num_attention_heads\":4,\"head_dim\":12,"   \
+    "\"num_key_value_heads\":2,\"num_hidden_layers\":3,\"hybrid_override_pattern\":\"M*E\",\"mamba_num_heads\":4,"     \
+    "\"mamba_head_dim\":8,\"ssm_state_size\":16,\"n_groups\":2,\"conv_kernel\":4,\"n_routed_experts\":4,"              \
+    "\"num_experts_per_tok\":2,\"moe_intermediate_size\":24,\"intermediate_size\":24,"                                 \
+    "\"moe_shared_expert_intermediate_size\":16,\"num_nextn_predict_layers\":1,"
+    static const struct subject BOTH[][2] = {
+        {{.model = "flan-t5", .json = T5 "false}"},
+         {.model = "flan-t5 again", .json = T5 "true,\"scale_decoder_outputs\":false}"}},
+        {{.model = "nemotron", .json = NEMOTRON "\"mtp_hybrid_override_pattern\":\"*E\"}"},
+         {.model = "nemotron again", .json = NEMOTRON "\"mtp_layers_block_type\":[\"full_attention\",\"moe\"]}"}},
+    };
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct arena *a = arena_open();
+        const struct model was = families_read(a, &BOTH[i][0]), is = families_read(a, &BOTH[i][1]);
+        assert_true(model_same(&was, &is));
+        assert_false(is.tied);
+        assert_int_equal(is.mtp.layers, i == 1 ? 2 : 0);
+        arena_close(a);
+    }
+    struct arena *a = arena_open(); /* T5 itself is tied, and says so */
+    const struct subject first = {.model = "t5", .json = T5 "true,\"scale_decoder_outputs\":true}"};
+    assert_true(families_read(a, &first).tied);
+    arena_close(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors),       cmocka_unit_test(test_caches),
                                        cmocka_unit_test(test_positions),     cmocka_unit_test(test_notes),
                                        cmocka_unit_test(test_latent_layout), cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_bias_key)};
+                                       cmocka_unit_test(test_bias_key),      cmocka_unit_test(test_saved_again)};
     return cmocka_run_group_tests_name("families_cycles", tests, NULL, NULL);
 }

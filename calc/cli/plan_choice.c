@@ -69,12 +69,14 @@ enum err_code plan_devices_open(struct arena *a, const struct option_values *v, 
     return ERR_OK;
 }
 
-/* The formats of a list: NULL is as stored. */
-static enum err_code formats(struct arena *a, const struct option_values *v, const char *name, bool wide,
+/* The formats of a list: NULL is as stored. narrow: tried beside that where the option is not given; NULL none. */
+static enum err_code formats(struct arena *a, const struct option_values *v, const char *name, const char *narrow,
                              const char ***out, size_t *n, struct err *e)
 {
     const char *text = option_get(v, name);
-    TRY(scope_list(a, text ? text : wide ? "stored,fp8" : "stored", name, out, n, e));
+    if (!text) text = narrow ? arena_printf(a, "stored,%s", narrow) : "stored";
+    if (!text) return err_nomem(e);
+    TRY(scope_list(a, text, name, out, n, e));
     for (size_t i = 0; i < *n; i++)
         if (strcmp((*out)[i], "stored") == 0) (*out)[i] = NULL;
     return ERR_OK;
@@ -104,8 +106,8 @@ enum err_code plan_formats_open(struct arena *a, const struct option_values *v, 
     c->max_context_tokens = model_context_limit(&first);
     if (c->max_context_tokens > 0) c->max_context_tokens += c->source;
     const bool wide = !first.weights_unknown && model_linear_format(&first)->bits == 16;
-    TRY(formats(a, v, "weights", wide, &weights, &weights_n, e));
-    TRY(formats(a, v, "kv", first.kv.bits == 16, &kv, &kv_n, e));
+    TRY(formats(a, v, "weights", wide ? "fp8" : NULL, &weights, &weights_n, e));
+    TRY(formats(a, v, "kv", first.kv.bits == 16 ? stored_cache_fp8(&first) : NULL, &kv, &kv_n, e));
     struct model *models = arena_array(a, weights_n * kv_n, sizeof *models);
     c->format = arena_array(a, weights_n * kv_n, sizeof *c->format);
     if (!models || !c->format) return err_nomem(e);

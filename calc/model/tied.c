@@ -12,8 +12,8 @@ enum tie_rule {
     TIE_EITHER, /* tied where either says so: files saved before said it in the text part */
 };
 
-/* By the outer model_type, or that of a file of one part. Source: transformers 5.24, the outer class of each (configuration_*.py), and whose
- * _tied_weights_keys name the head (modeling_*.py). */
+/* By the outer model_type, or that of a file of one part. Source: transformers 5.24, the outer class of each
+ * (configuration_*.py), and whose _tied_weights_keys name the head (modeling_*.py). */
 static const struct {
     const char *type;
     enum tie_rule rule;
@@ -39,6 +39,7 @@ static const struct {
     {"xlstm", TIE_NEVER, false},
     {"qwen3_5", TIE_OUTER, false},
     {"qwen3_5_moe", TIE_OUTER, false},
+    {"step3p7", TIE_OUTER, false},
     {"voxtral_realtime", TIE_OUTER, true},
     {"gemma3", TIE_OUTER, true},
     {"ernie4_5_vl_moe", TIE_OUTER, true},
@@ -88,6 +89,19 @@ static enum err_code read_never(struct reader *r)
     return text ? reader_note(r, text) : err_nomem(r->e);
 }
 
+/* T5 of version 1.1: what transformers 5 saves says that all of T5 is tied, and keeps what the file said before as the
+ * scale of what the decoder gives; such checkpoints have a head of their own, which it then does not tie. */
+static enum err_code read_scaled(struct reader *r)
+{
+    bool scaled;
+    TRY(reader_flag(r, &r->text, "scale_decoder_outputs", true, &scaled));
+    if (scaled || !r->m->tied) return ERR_OK;
+    r->m->tied = false;
+    return reader_note(
+        r, "tie_word_embeddings is true and scale_decoder_outputs false, as transformers 5 saves files that "
+           "said the first was false: the output head is counted as a matrix of its own");
+}
+
 enum err_code reader_tied(struct reader *r)
 {
     static const char KEY[] = "tie_word_embeddings";
@@ -105,7 +119,7 @@ enum err_code reader_tied(struct reader *r)
     const bool outside = json_get(r->root, KEY, &j);
     TRY(reader_flag(r, r->root, KEY, fallback, &outer));
     r->m->tied = outer;
-    if (!within) return rule == TIE_NEVER ? read_never(r) : ERR_OK;
+    if (!within) return rule == TIE_NEVER ? read_never(r) : read_scaled(r);
     TRY(reader_flag(r, &r->text, KEY, r->family->tied, &inner));
     switch (rule) {
     case TIE_FIRST: r->m->tied = outside ? outer : inner; break;
