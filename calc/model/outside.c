@@ -58,7 +58,6 @@ static const struct {
     {"inkling2_loop_text",
      DECODER("layers that run again on mixtures of earlier ones, with gates on what they hand on")},
     {"unlimited_ocr_text", DECODER("attention to the whole prompt and a window of what follows")},
-    {"voxtral_realtime_text", DECODER("norms that the delay of the sound scales")},
     {"aya_vision", AROUND("text_config")},
     {"cohere2_vision", AROUND("text_config")},
     {"deepseek_vl_v2", AROUND("language_config")},
