@@ -107,7 +107,7 @@ enum sample_stop sample_decide(const struct sample_rule *rule, const double *tim
 const char *sample_doubt(const struct sample_summary *s)
 {
     if (s->n < SAMPLE_LEAST) return "fewer than 10 undisturbed samples";
-    if (!(s->error_frac <= 0.02)) return "the median is uncertain by more than 2 %";
+    if (!(s->error_frac <= 0.03)) return "the median is uncertain by more than 3 %";
     if (!(s->drift_frac <= 0.05)) return "the second half of the samples differs from the first by more than 5 %";
     return NULL;
 }

@@ -62,7 +62,7 @@ enum sample_stop sample_decide(const struct sample_rule *rule, const double *tim
 enum { SAMPLE_LEAST = 10 };
 
 /* sample_doubt -- NULL when the summary can be trusted, else why not, as a piece of a sentence: fewer than SAMPLE_LEAST
- * samples, error over 2 %, drift over 5 %. */
+ * samples, error over 3 %, which ceilings are known to, drift over 5 %. */
 const char *sample_doubt(const struct sample_summary *s);
 
 #endif
