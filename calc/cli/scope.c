@@ -109,7 +109,9 @@ enum err_code scope_gpu(struct arena *a, const struct option_values *v, const ch
         if (!text) return err_nomem(e);
     }
     int64_t threads;
-    if (!this_cpu_named(text, &threads)) return hw_load(a, text, hw, e);
+    bool this_cpu;
+    TRY(this_cpu_named(text, &this_cpu, &threads, e));
+    if (!this_cpu) return hw_load(a, text, hw, e);
     struct this_cpu cpu;
     TRY(this_cpu_load(a, option_get(v, "store"), threads, &cpu, e));
     *hw = cpu.hw;

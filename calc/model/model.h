@@ -272,13 +272,16 @@ struct layer_kind {
     bool borrowed; /* its weights are those of the kind before it, adapters and out_proj apart */
     int64_t mixer_gate_rank, ffn_gate_rank; /* what the norm before a block makes is gated by a low-rank product of it,
                                              * through a nonlinearity and a sigmoid (A.X K2); 0: plain */
-    int64_t engram_rows;   /* of the table of n-grams before the layer (model.engram_columns); 0 none */
-    bool residual_weights; /* a stored factor of every element of the stream in both sums with it (Doge) */
-    bool residual_gates;   /* ... of every element of the stream and of the block, both of one stored number (Muse) */
-    bool plain_norm;       /* a norm without a weight behind the mixer, beside those of norms */
-    bool one_residual;     /* the stream is added to once, after the feed-forward block */
-    bool parallel;         /* mixer and feed-forward read the same input, and one sum takes both */
-    const char *label;     /* "attention + mlp", "sliding attention + experts", "attention | mlp" when parallel, ... */
+    int64_t ffn_condition_rank; /* what the norm before the feed-forward block makes is scaled, element by element, by a
+                                 * low-rank product of one vector that all tokens of a pass share (Voxtral Realtime: the
+                                 * delay of its text); 0: none */
+    int64_t engram_rows;        /* of the table of n-grams before the layer (model.engram_columns); 0 none */
+    bool residual_weights;      /* a stored factor of every element of the stream in both sums with it (Doge) */
+    bool residual_gates; /* ... of every element of the stream and of the block, both of one stored number (Muse) */
+    bool plain_norm;     /* a norm without a weight behind the mixer, beside those of norms */
+    bool one_residual;   /* the stream is added to once, after the feed-forward block */
+    bool parallel;       /* mixer and feed-forward read the same input, and one sum takes both */
+    const char *label;   /* "attention + mlp", "sliding attention + experts", "attention | mlp" when parallel, ... */
     const struct dtype *const *formats; /* by enum module; NULL entries, or NULL: that of the weight class */
 };
 

@@ -18,8 +18,9 @@ bool model_same_layer(const struct layer_kind *a, const struct layer_kind *b)
     return memcmp(&a->mixer, &b->mixer, sizeof a->mixer) == 0 && memcmp(&a->ffn, &b->ffn, sizeof a->ffn) == 0 &&
            a->norms == b->norms && a->encodes == b->encodes && a->borrowed == b->borrowed &&
            a->mixer_gate_rank == b->mixer_gate_rank && a->ffn_gate_rank == b->ffn_gate_rank &&
-           a->engram_rows == b->engram_rows && a->residual_weights == b->residual_weights &&
-           a->one_residual == b->one_residual && a->parallel == b->parallel;
+           a->ffn_condition_rank == b->ffn_condition_rank && a->engram_rows == b->engram_rows &&
+           a->residual_weights == b->residual_weights && a->residual_gates == b->residual_gates &&
+           a->plain_norm == b->plain_norm && a->one_residual == b->one_residual && a->parallel == b->parallel;
 }
 
 static bool same_kinds(const struct layer_kind *a, const struct layer_kind *b, size_t n)
