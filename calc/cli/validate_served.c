@@ -106,8 +106,8 @@ const struct column served_row_columns[] = {
     TIME(baseline_s, COLUMN_ALIKE | COLUMN_SPARE, "3 consts", "roofline and three constants, its family left out"),
     TIME(ttft_s, 0, "TTFT", "measured"),
     TIME(first_s, COLUMN_ALIKE, "predicted", "time to the first token, its family left out"),
-    SPARE_ROW(corrected, COLUMN_BOOL, UNITS_NONE, "corrected", "version and layout as the runs' script has them"),
     SPARE_ROW(why, COLUMN_STRING, UNITS_NONE, "not scored", "why"),
+    SPARE_ROW(corrected, COLUMN_BOOL, UNITS_NONE, "corrected", "version and layout as the runs' script has them"),
 };
 const size_t served_row_columns_n = sizeof served_row_columns / sizeof served_row_columns[0];
 
