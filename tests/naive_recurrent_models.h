@@ -136,7 +136,7 @@ static const struct subject QWEN3_NEXT = { /* two value heads a key head; every 
       .experts = 6, .chosen = 2, .expert_width = 5, .shared_width = 7, .shared_gate = true}}};
 
 static const struct subject QWEN3_5 = { /* dense, words for layers, a text part */
-    "{\"model_type\":\"qwen3_5\",\"text_config\":{\"model_type\":\"qwen3_5_text\",\"tie_word_embeddings\":true,"
+    "{\"model_type\":\"qwen3_5\",\"tie_word_embeddings\":true,\"text_config\":{\"model_type\":\"qwen3_5_text\","
     "\"hidden_size\":7,\"num_hidden_layers\":3,\"layer_types\":[\"full_attention\",\"linear_attention\","
     "\"linear_attention\"],\"linear_num_key_heads\":3,\"linear_num_value_heads\":3,\"linear_key_head_dim\":2,"
     "\"linear_value_head_dim\":3,\"linear_conv_kernel_dim\":3,\"num_attention_heads\":2,"
