@@ -267,7 +267,8 @@ enum err_code this_cpu_named(const char *name, bool *named, int64_t *threads, st
     *named = strncmp(name, THIS_CPU, len) == 0 && (!name[len] || name[len] == '@');
     if (!*named || !name[len]) return ERR_OK;
     if (units_parse_count(name + len + 1, 1, 1 << 16, threads, NULL) == ERR_OK) return ERR_OK;
-    return err_set(e, ERR_USAGE, "%s: wanted " THIS_CPU ", one core, or " THIS_CPU "@N, N threads together (1 to 65536)",
+    return err_set(e, ERR_USAGE,
+                   "%s: wanted " THIS_CPU ", one core, or " THIS_CPU "@N, N threads together (1 to 65536)",
                    text_clean(clean, sizeof clean, name, strlen(name)));
 }
 
