@@ -99,6 +99,12 @@ static void test_formats(void **state)
     p.fp8_on_load = false;
     has(command(a, EMIT_VLLM, &p), "weights in int4-g128: a checkpoint stored so is needed");
     lacks(command(a, EMIT_VLLM, &p), "--quantization");
+    /* latents of which keys are chosen: two engines mean their own layout by fp8, the third has one scale */
+    p.kv = "fp8-ds-mla";
+    has(command(a, EMIT_VLLM, &p), "--kv-cache-dtype fp8");
+    lacks(command(a, EMIT_VLLM, &p), "--kv-cache-dtype fp8-");
+    has(command(a, EMIT_SGLANG, &p), "--kv-cache-dtype fp8_e4m3");
+    has(emit_refusal(EMIT_TRTLLM, &p), "--kv fp8");
     p.kv = "int4-g64";
     for (int i = 0; i < EMIT_ENGINES; i++) has(emit_refusal((enum emit_engine)i, &p), "cache");
     arena_close(a);

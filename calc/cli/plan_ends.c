@@ -11,7 +11,7 @@
 /* Rounded up to whole pages of 256 tokens, within what the model takes. */
 static int64_t longest(const struct plan_case *c)
 {
-    const int64_t page = 256, need = c->request.traffic.longest_tokens;
+    const int64_t page = 256, need = c->request.traffic.longest_tokens - c->source;
     const int64_t whole = (need + page - 1) / page * page;
     return c->max_context_tokens > 0 && whole > c->max_context_tokens ? c->max_context_tokens : whole;
 }
@@ -26,11 +26,14 @@ enum err_code plan_command(struct arena *a, const struct plan_case *c, const str
         .model = c->hub,
         .layout = x->layout,
         .experts = layout_routed(f->model) != NULL,
+        .encoder = c->source > 0 ? f->model->family : NULL,
+        .towerless = f->model->towerless,
         .max_num_seqs = x->seqs,
         .step_tokens = x->step_tokens,
         .max_model_len = longest(c),
         .utilization_frac = left,
-        .static_frac = floor((x->weight_bytes + x->pool_bytes) / visible * 1000) / 1000,          /* not a unit */
+        .static_frac =
+            floor((x->weight_bytes + x->tower_bytes + x->pool_bytes) / visible * 1000) / 1000,    /* not a unit */
         .free_frac = floor(x->pool_bytes / (x->pool_bytes + visible * (1 - left)) * 1000) / 1000, /* not a unit */
         .mixed = !c->request.server || c->request.server->mixed,
         .prefill = x->prefill,

@@ -32,6 +32,13 @@ bool plot_box_stroked(const struct plot_box *b, const struct plot_box *s)
     return clip(s->x0, s->x1 - s->x0, b->x0, b->x1, &t0, &t1) && clip(s->y0, s->y1 - s->y0, b->y0, b->y1, &t0, &t1);
 }
 
+/* Whether a line runs through a text or grazes it: pixels of half a thick line, and air. */
+static bool is_grazed(const struct plot_scene *scene, const struct plot_box *b, const struct plot_box *stroke)
+{
+    const double air = scene->cells ? 0 : 3;
+    return plot_box_stroked(&(struct plot_box){b->x0 - air, b->y0 - air, b->x1 + air, b->y1 + air}, stroke);
+}
+
 static double side_of(const struct plot_box *s, double x, double y)
 {
     return (s->x1 - s->x0) * (y - s->y0) - (s->y1 - s->y0) * (x - s->x0);
@@ -87,7 +94,7 @@ static double scene_cost(const struct plot_scene *scene, const struct plot_label
         if (l->leader && !own && plot_box_stroked(m, &leader)) cost += 60;
     }
     for (size_t i = 0; i < scene->n_strokes; i++)
-        if (plot_box_stroked(b, &scene->strokes[i])) cost += 400;
+        if (is_grazed(scene, b, &scene->strokes[i])) cost += 400;
     return cost;
 }
 
@@ -184,10 +191,17 @@ void plot_label_place(const struct plot_scene *scene, struct plot_label *labels,
     if (best != ORDERS - 1) (void)place_all(scene, labels, n, best);
 }
 
-static bool crosses_any(const struct plot_box *b, const struct plot_box *others, size_t n, bool strokes)
+static bool overlaps_any(const struct plot_box *b, const struct plot_box *others, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (strokes ? plot_box_stroked(b, &others[i]) : plot_box_overlap(b, &others[i])) return true;
+        if (plot_box_overlap(b, &others[i])) return true;
+    return false;
+}
+
+static bool is_grazed_by_any(const struct plot_scene *scene, const struct plot_box *b)
+{
+    for (size_t i = 0; i < scene->n_strokes; i++)
+        if (is_grazed(scene, b, &scene->strokes[i])) return true;
     return false;
 }
 
@@ -197,11 +211,9 @@ size_t plot_label_clear(const struct plot_scene *scene, const struct plot_box *c
     for (size_t i = 0; i < n; i++) {
         const struct plot_box *b = &candidates[i], *f = &scene->frame;
         if (b->x0 < f->x0 || b->x1 > f->x1 || b->y0 < f->y0 || b->y1 > f->y1) continue;
-        if (crosses_any(b, scene->boxes, scene->n_boxes, false)) continue;
+        if (overlaps_any(b, scene->boxes, scene->n_boxes)) continue;
         if (second == n) second = i;
-        if (!crosses_any(b, scene->marks, scene->n_marks, false) &&
-            !crosses_any(b, scene->strokes, scene->n_strokes, true))
-            return i;
+        if (!overlaps_any(b, scene->marks, scene->n_marks) && !is_grazed_by_any(scene, b)) return i;
     }
     return second;
 }

@@ -132,8 +132,10 @@ static enum err_code draw_points(struct picture *p, struct err *e)
 
 static struct plot_scene scene_of(const struct picture *p)
 {
+    enum { TIC_PX = 12 }; /* tics stand inside of the axes */
     struct plot_box frame = p->panel.place;
-    if (p->canvas->dumb) frame.x0 += 1; /* the axis itself takes a column */
+    frame.x0 += p->canvas->dumb ? 1 : TIC_PX; /* the axis itself takes a column */
+    frame.y0 += p->canvas->dumb ? 0 : TIC_PX;
     return (struct plot_scene){.frame = frame,
                                .boxes = p->fixed,
                                .n_boxes = p->n_fixed,
@@ -171,7 +173,7 @@ static enum err_code label_roofs(struct picture *p, struct err *e)
 {
     struct arena *a = p->canvas->arena;
     const struct plot_box *f = &p->panel.place;
-    const double ridge = plot_ops_ridge(&p->data.ceilings[0]), edge = p->canvas->dumb ? 1 : 6;
+    const double ridge = plot_ops_ridge(&p->data.ceilings[0]), edge = p->canvas->dumb ? 1 : 13;
     char number[UNITS_TEXT_MAX];
     char *text = arena_printf(a, "ridge %s flops/byte", units_format_plain(number, ridge < 100 ? ridge : round(ridge)));
     if (!text) return err_nomem(e);

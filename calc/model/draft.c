@@ -135,10 +135,32 @@ static const struct layer_kind *kind_of_letter(const struct model *m, char lette
     return NULL;
 }
 
+/* The same as transformers saves it: a word a layer. */
+static enum err_code letters_of_words(struct reader *r, const struct json *list, const char **out)
+{
+    static const struct {
+        const char *word;
+        char letter;
+    } WORDS[] = {{"mamba", 'M'}, {"full_attention", '*'}, {"attention", '*'}, {"moe", 'E'}, {"mlp", '-'}};
+    struct json item;
+    const char *word;
+    const size_t n = json_len(list);
+    char *letters = arena_array(r->arena, n + 1, 1);
+    if (!letters) return err_nomem(r->e);
+    for (size_t i = 0; json_at(list, i, NULL, &item); i++) {
+        TRY(json_str(&item, &word, r->e));
+        for (size_t k = 0; k < sizeof WORDS / sizeof WORDS[0]; k++)
+            if (strcmp(WORDS[k].word, word) == 0) letters[i] = WORDS[k].letter;
+        if (letters[i] == '\0') return json_want(&item, "mamba, full_attention, moe or mlp", r->e);
+    }
+    *out = letters;
+    return ERR_OK;
+}
+
 static enum err_code read_letters(struct reader *r, const struct json *pattern, struct model_mtp *t)
 {
     const char *letters;
-    TRY(json_str(pattern, &letters, r->e));
+    TRY(json_is_array(pattern) ? letters_of_words(r, pattern, &letters) : json_str(pattern, &letters, r->e));
     t->kinds_n = strlen(letters);
     if (t->kinds_n == 0 || t->kinds_n > 16) return json_want(pattern, "1 to 16 letters", r->e); /* not a unit */
     t->kinds = arena_array(r->arena, t->kinds_n, sizeof *t->kinds);
@@ -203,7 +225,7 @@ enum err_code draft_read_mtp(struct reader *r)
     bool known = n > 0 && rule != MTP_NONE && !dedicated;
     if (known && rule == MTP_OWN) TRY(own_layers(r, n, &t, &known));
     if (!known) return reader_note(r, "multi-token prediction layers not counted: how they are stored is not known");
-    if (json_get(&r->text, "mtp_hybrid_override_pattern", &j))
+    if (json_get(&r->text, "mtp_hybrid_override_pattern", &j) || json_get(&r->text, "mtp_layers_block_type", &j))
         TRY(read_letters(r, &j, &t));
     else if (rule != MTP_OWN)
         TRY(repeat_last(r, rule == MTP_STACK ? n : 1, &t));

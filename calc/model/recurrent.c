@@ -218,7 +218,13 @@ enum err_code recurrent_ling_delta(struct reader *r, struct mixer *x)
     TRY(reader_dim(r, DIM_HEADS, 1, -1, &x->heads));
     TRY(reader_dim(r, DIM_HEAD_DIM, 1, r->m->hidden % x->heads == 0 ? r->m->hidden / x->heads : -1, &x->head_dim));
     TRY(reader_dim(r, DIM_CONV_TAPS, 1, -1, &p->conv_taps));
-    if (!json_has(&r->text, "no_kda_lora"))
+    /* as transformers saves it: heads of their own, and products of decay and gate without a rank */
+    const bool saved = json_has(&r->text, "linear_head_dim");
+    if (saved) {
+        TRY(reader_int(r, "linear_head_dim", 1, 1 << 16, x->head_dim, &x->head_dim));
+        TRY(reader_int(r, "linear_num_heads", 1, 1 << 16, x->heads, &x->heads));
+    }
+    if (!json_has(&r->text, "no_kda_lora") && !saved)
         return err_set(r->e, ERR_INPUT, "%s: no_kda_lora is missing: the products of decay and gate", r->text.file);
     TRY(reader_flag(r, &r->text, "no_kda_lora", true, &whole));
     x->kv_heads = x->heads;

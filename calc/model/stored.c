@@ -44,6 +44,21 @@ bool stored_has_cache(const struct model *m)
     return kept && !model_passes_whole(m);
 }
 
+/* All layers that have a cache have one of latents, of which queries see chosen ones. */
+static bool has_chosen_latents(const struct model *m)
+{
+    bool any = false;
+    for (size_t i = 0; i < m->kinds_n; i++) {
+        const struct mixer *x = &m->kinds[i].mixer;
+        if (x->kind == MIXER_NONE || x->kind == MIXER_RECURRENT) continue;
+        if (x->kind != MIXER_LATENT || (x->top_keys == 0 && !x->one_vector)) return false;
+        any = true;
+    }
+    return any;
+}
+
+const char *stored_cache_fp8(const struct model *m) { return has_chosen_latents(m) ? "fp8-ds-mla" : "fp8"; }
+
 enum err_code stored_set_cache(struct model *m, const char *name, struct err *e)
 {
     struct dtype d;
@@ -54,6 +69,10 @@ enum err_code stored_set_cache(struct model *m, const char *name, struct err *e)
                                              : "its layers keep states of one size (--what-if state=bf16)");
     if (d.weights_only)
         return err_set(e, ERR_USAGE, "%.40s is a format of weights: no engine keeps a cache in it", name);
+    if (d.group_in == GROUP_LATENT && !has_chosen_latents(m))
+        return err_set(e, ERR_USAGE,
+                       "%.40s is a cache of latents of which keys are chosen, and %s has layers of another kind", name,
+                       m->name);
     for (size_t i = 0; i < m->kinds_n && d.group_in > 0; i++) {
         const struct mixer *x = &m->kinds[i].mixer;
         const int64_t width[] = {x->head_dim, x->v_head_dim};

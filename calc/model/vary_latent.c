@@ -74,8 +74,15 @@ enum err_code vary_ling3(struct reader *r, int64_t layer, struct layer_kind *k)
 {
     struct json j;
     const char *gate;
+    const bool saved = json_has(&r->text, "linear_head_dim"); /* by transformers, whose class knows one form of each */
     TRY(vary_ling(r, layer, k));
+    if (saved && k->ffn.kind == FFN_MOE)
+        TRY(reader_flag(r, &r->text, "moe_router_enable_expert_bias", true, &k->ffn.router_correction));
     if (k->mixer.kind != MIXER_LATENT) return ERR_OK;
+    if (saved && !json_has(&r->text, "gated_attention_proj_granularity_type")) {
+        k->mixer.head_gate = true;
+        return ERR_OK;
+    }
     if (!json_has(&r->text, "gated_attention_proj_granularity_type"))
         return err_set(r->e, ERR_INPUT, "%s: gated_attention_proj_granularity_type is missing: the gate of attention",
                        r->text.file);

@@ -37,12 +37,41 @@ const char *emit_source(struct arena *a, const char *name, const char *unknown)
 
 enum { VLLM_RANK_MAX = 512 };
 
+/* Models with an encoder and a decoder. Sources: vLLM PR 24907 (what left with V0) and v1/core/sched/scheduler.py (its
+ * bart-plugin); SGLang PR 16983; TensorRT-LLM, models/encoder-decoder. */
+static const char *encoder_refusal(enum emit_engine engine, const char *family)
+{
+    switch (engine) {
+    case EMIT_VLLM:
+        return strcmp(family, "whisper") == 0
+                   ? NULL
+                   : "of encoder-decoders vLLM has Whisper: T5, BART and their like left it with V0 (PR 24907)";
+    case EMIT_SGLANG:
+        return strcmp(family, "whisper") == 0 ? "SGLang runs Whisper beside its own path for encoder-decoders (PR "
+                                                "16983), and what its cache holds "
+                                                "of a source is not known here"
+                                              : "of encoder-decoders of text SGLang has none";
+    case EMIT_TRTLLM:
+        return "TensorRT-LLM runs T5, BART and Whisper by its LLM API; that trtllm-serve does is not known here";
+    case EMIT_ENGINES: break;
+    }
+    return NULL;
+}
+
+/* A cache of latents in eight bits as vLLM and SGLang lay it out. */
+static const char LATENTS[] = "fp8-ds-mla";
+
 const char *emit_refusal(enum emit_engine engine, const struct emit_plan *p)
 {
     const struct layout *l = &p->layout;
     const int64_t group = layout_group(l);
-    if (p->kv && strcmp(p->kv, "fp8") != 0)
+    if (p->kv && strcmp(p->kv, LATENTS) == 0 && engine == EMIT_TRTLLM)
+        return "TensorRT-LLM keeps latents of which keys are chosen in fp8 with one scale (--kv fp8)";
+    if (p->kv && strcmp(p->kv, "fp8") != 0 && strcmp(p->kv, LATENTS) != 0)
         return "of narrower formats the three engines keep their cache in fp8 alone";
+    if (p->encoder && encoder_refusal(engine, p->encoder)) return encoder_refusal(engine, p->encoder);
+    if (p->towerless && engine != EMIT_VLLM)
+        return "of the three vLLM alone is known to leave towers out (--language-model-only)";
     switch (engine) {
     case EMIT_VLLM:
         if (p->experts && l->ep > 1 && l->ep != group)
@@ -327,12 +356,13 @@ static void put_vllm(struct lines *o, const struct emit_plan *p, const char *mod
     word(o, "--max-num-seqs %lld", (long long)p->max_num_seqs);
     word(o, "--max-num-batched-tokens %lld", (long long)p->step_tokens);
     word(o, "--gpu-memory-utilization %.3g", p->utilization_frac);
+    if (p->towerless) word(o, "--language-model-only");
     put_offload(o, p);
     if (p->tier_bytes > 0)
         word(o, "--kv-offloading-backend native --kv-offloading-size %.6g", p->tier_bytes / UNITS_GIB);
     put_adapters(o, p, false);
     if (p->weights && p->fp8_on_load) word(o, "--quantization fp8");
-    if (p->kv) word(o, "--kv-cache-dtype %s", p->kv);
+    if (p->kv) word(o, "--kv-cache-dtype fp8"); /* of latents whose keys are chosen that is fp8_ds_mla */
     if (nodes_of(l) > 1 && l->dp == 1) word(o, "--distributed-executor-backend ray");
     if (p->prefill > 0) {
         put(o, " \\\n  --kv-transfer-config '{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"kv_both\"}'");
@@ -389,7 +419,7 @@ static void put_sglang(struct lines *o, const struct emit_plan *p, const char *m
              (long long)ceil(p->tier_bytes / (double)(layout_group(l) * l->pp) / UNITS_GB));
     put_adapters(o, p, true);
     if (p->weights && p->fp8_on_load) word(o, "--quantization fp8");
-    if (p->kv) word(o, "--kv-cache-dtype %s", strcmp(p->kv, "fp8") == 0 ? "fp8_e4m3" : p->kv);
+    if (p->kv) word(o, "--kv-cache-dtype fp8_e4m3");
     if (nodes_of(l) > 1)
         word(o, "--nnodes %lld --node-rank ${RANK:?} --dist-init-addr ${HEAD_IP:?}:20000", (long long)nodes_of(l));
     if (p->draft_tokens <= 0) return;

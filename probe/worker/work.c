@@ -10,6 +10,8 @@
 enum { ALIGN = 256, GUARD = 64, LINE = 64, GUARD_BYTE = 0x5c, BLOCKS_LEAST = 64, POISON = 0xaa };
 
 static const double CHECK_COST = 2e7; /* multiply-adds of the reference, about a tenth of a second */
+static const double DEAR_COST = 2e8;  /* those of the blocks that are compared at least, where three are not more */
+enum { DEAR_LEAST = 3 };              /* the first, the last, and one between them: of an MLP each is a whole token */
 
 /* -- memory -- */
 
@@ -204,8 +206,8 @@ static size_t blocks_of(const struct work *w, size_t b)
 {
     const struct kern_buffer *f = &w->buffer[b];
     const size_t all = f->elements / f->granule;
-    const double cost = w->spec.kernel->reference_cost(&w->spec.shape, b);
-    const double most = fmax(BLOCKS_LEAST, CHECK_COST / fmax(cost, (double)f->granule * 4));
+    const double cost = fmax(w->spec.kernel->reference_cost(&w->spec.shape, b), (double)f->granule * 4);
+    const double least = fmax(DEAR_LEAST, fmin(BLOCKS_LEAST, DEAR_COST / cost)), most = fmax(least, CHECK_COST / cost);
     return (double)all <= most ? all : (size_t)most;
 }
 
