@@ -86,11 +86,10 @@ enum err_code plan_emit(struct arena *a, const struct plan_case *c, struct out *
     else if (c->request.fidelity == PLANNER_CALIBRATED)
         plan_say(o, "# ", "times calibrated, kernels and steps of %s%s", plan_kernels(c),
                  c->request.p90 ? ", at P90 of their band" : "");
-    else
-        plan_say(o, "# ", "times are floors: not a promise, servers are 2-4x slower");
+    plan_times_doubts(o, "# ", c);
     if (c->draft && x->gamma == 0)
         plan_say(o, "# ", "no draft: beside %.60s nothing keeps the promises for less", c->draft);
-    TRY(plan_transfers(a, o, "# ", c, (int)x->device, e));
+    TRY(plan_devices_doubts(a, o, "# ", c, (int)x->device, -1, e));
     plan_hosted(o, c, "# ");
     plan_doubts(a, o, c, "# ");
     out_str(o, command);

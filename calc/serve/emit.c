@@ -152,8 +152,7 @@ static void comment(struct lines *o, const char *text)
 
 static const char PLAIN[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-";
 
-/* A path or id as one word of a shell. */
-static const char *quoted(struct arena *a, const char *s)
+const char *emit_quoted(struct arena *a, const char *s)
 {
     if (*s && *s != '-' && s[strspn(s, PLAIN)] == '\0') return s;
     size_t n = 2;
@@ -465,7 +464,7 @@ enum err_code emit_command(struct arena *a, enum emit_engine engine, const struc
 {
     const char *why = emit_refusal(engine, p);
     if (why) return err_set(e, ERR_NO, "%s", why);
-    const char *model = quoted(a, p->model),
+    const char *model = emit_quoted(a, p->model),
                *draft = p->drafting == EMIT_EAGLE || p->drafting == EMIT_MEDUSA ? HEAD : p->draft;
     struct lines *o = arena_alloc(a, sizeof *o);
     if (p->draft_tokens > 0 && p->drafting == EMIT_MODEL && (!draft || draft[strspn(draft, PLAIN)] != '\0'))

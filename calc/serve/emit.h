@@ -58,6 +58,9 @@ enum err_code emit_find(const char *name, enum emit_engine *out, struct err *e);
  * .../config.json its directory, of any other JSON file `unknown`, else the name. NULL: no memory. */
 const char *emit_source(struct arena *a, const char *name, const char *unknown);
 
+/* emit_quoted -- a path or id as one word of a shell; control characters become question marks. NULL: no memory. */
+const char *emit_quoted(struct arena *a, const char *s);
+
 /* emit_refusal -- why the engine cannot run it, a sentence; NULL: it can. */
 const char *emit_refusal(enum emit_engine engine, const struct emit_plan *p);
 

@@ -120,6 +120,10 @@ enum err_code workload_draw_arrivals(struct workload *w, double rate_per_s, uint
  * ERR_STOPPED go_on said no; ERR_NOMEM. Cost: O(requests). */
 enum err_code workload_make(struct arena *a, const struct workload_spec *spec, struct workload *out, struct err *e);
 
+/* workload_truncate -- what is longer than so many tokens, prompt and answer, ends there, with one token of its answer
+ * at least; how many requests that were. longest_tokens > 1. */
+size_t workload_truncate(struct workload *w, int64_t longest_tokens);
+
 /* workload_came_per_s -- requests a second as they came, turns and all: n of them in the first_n gaps of those that
  * come by themselves, of which span_s has all but one. w->span_s above 0. */
 double workload_came_per_s(const struct workload *w);
