@@ -8,12 +8,16 @@
 
 /* -- emit -- */
 
-/* Rounded up to whole pages of 256 tokens, within what the model takes. */
-static int64_t longest(const struct plan_case *c)
+/* The longest request planned and a quarter more, in whole pages of 256 tokens; within what the model takes and what
+ * the planned cache holds of one sequence, without which no engine starts, and never below the longest. */
+static int64_t longest(const struct plan_case *c, const struct planner_plan *x)
 {
     const int64_t page = 256, need = c->request.traffic.longest_tokens;
-    const int64_t whole = (need + page - 1) / page * page;
-    return c->max_context_tokens > 0 && whole > c->max_context_tokens ? c->max_context_tokens : whole;
+    const double held = x->pool_bytes / x->sequence_bytes * ceil(c->request.traffic.context_tokens);
+    int64_t most = (need + need / 4 + page - 1) / page * page;
+    if (c->max_context_tokens > 0 && most > c->max_context_tokens) most = c->max_context_tokens;
+    if (held < (double)most) most = (int64_t)held / page * page;
+    return most > need ? most : need;
 }
 
 enum err_code plan_command(struct arena *a, const struct plan_case *c, const struct planner_plan *x,
@@ -28,7 +32,8 @@ enum err_code plan_command(struct arena *a, const struct plan_case *c, const str
         .experts = layout_routed(f->model) != NULL,
         .max_num_seqs = x->seqs,
         .step_tokens = x->step_tokens,
-        .max_model_len = longest(c),
+        .max_model_len = longest(c, x),
+        .longest_tokens = c->request.traffic.longest_tokens,
         .utilization_frac = left,
         .static_frac = floor((x->weight_bytes + x->pool_bytes) / visible * 1000) / 1000,          /* not a unit */
         .free_frac = floor(x->pool_bytes / (x->pool_bytes + visible * (1 - left)) * 1000) / 1000, /* not a unit */

@@ -72,7 +72,7 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     TRY(option_count(v, "attention-dp", 1, 1 << 12, &q->layout.layout.dp, e));
     TRY(layout_options_context(v, &q->layout, e));
     TRY(option_count(v, "replicas", 1, SIMULATE_REPLICAS_MAX, &q->layout.layout.replicas, e));
-    TRY(option_count(v, "block-size", 1, 1 << 20, &q->block_tokens, e));
+    TRY(estimate_block_tokens(v, &q->block_tokens, e));
     q->layout.layout.skew = 1;
     if (c->setup.pools.prefill > 0) {
         if (option_given(v, "replicas"))

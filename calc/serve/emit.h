@@ -27,6 +27,7 @@ struct emit_plan {
     int64_t max_num_seqs;    /* of one attention group, as tokens of a step are; >= 1 */
     int64_t step_tokens;     /* most tokens of a step: the chunk of prompts and those that decode; >= 1 */
     int64_t max_model_len;   /* >= 1 */
+    int64_t longest_tokens;  /* of a request planned, prompt and answer; said beside max_model_len; 0: not */
     double utilization_frac; /* of the memory that the process may take, weights and cache and work */
     double static_frac;      /* of it, weights and cache */
     double free_frac;        /* of what is free behind weights and work, the cache */
