@@ -1,12 +1,13 @@
 /* gemm_amx -- products in bf16 by tiles (AMX-BF16), for kernels/gemm.c: c[m,n] = a[m,k] * w[n,k]^T.
  *
- * A block is up to 48 rows and 32 columns of c, in six of the eight tile registers; the other two take a tile of a and
- * one of w by turns. What bounds it is the second cache, which gives the first 48 bytes a cycle: 48 x 32 sums need 53
- * where both operands come from there. So k is cut into short pieces, of which 48 rows stay in the first cache while
- * all columns of a cell go by, past that cache (tileloaddt1), which then takes 21 bytes a cycle; and the sums of a
- * block are stored, and those of the next loaded, one register at a time between the products of one step, which
- * otherwise wait for all of them. They stay in the second cache, in a cell whose next weights and rows have room there
- * as well, and are asked into the first a block before.
+ * A block is 32 rows and 32 columns of c, in four of the eight tile registers; the others take two tiles of a and two
+ * of w, so that a step of k is four loads and four products. What bounds it is the second cache, which gives the first
+ * 48 bytes a cycle, and what a line that comes or goes costs besides. So k is cut into pieces, of which 32 rows stay in
+ * the first cache while all columns of a cell go by, past that cache (tileloaddt1). The sums of a piece are stored to
+ * one place in the first cache and added to those of the pieces before by vectors, a few lines in each step of the next
+ * block: sums loaded into tiles and stored again come in bursts for which the products wait. They stay in the second
+ * cache, in a cell that has room there beside its next weights. Rows come a strip ahead from the last level, and not a
+ * piece of k ahead: those of a piece would displace the sums. Up to 48 rows are one block, of six tiles.
  *
  * Weights are packed as the instruction wants them: for 32 columns and each 32 of k two tiles, of 16 pairs of
  * neighbours in k times 16 columns, piece of k by piece of k; rows of a tile by tile, in every call. What comes next
@@ -22,12 +23,15 @@
 enum {
     SIDE = 2 * AMX_ROWS,     /* columns of a block */
     STEP = 2 * AMX_TILE,     /* bytes of 32 columns and 32 of k; of the sums of 16 rows and 32 columns */
-    MOST = 3,                /* tiles of rows of a block */
-    LINES = AMX_ROWS,        /* of a tile */
-    CUT = 8,                 /* steps of k of a piece at most: 24 KiB of 48 rows */
+    MOST = 2,                /* tiles of rows of a block, where there are several */
+    ALONE = 3,               /* tiles of rows at most that are one block */
+    WEIGHTS = 6,             /* first register of weights, of few tiles of rows */
+    CUT = 14,                /* steps of k of a piece at most: 28 KiB of 32 rows */
     CELL = 32,               /* tiles of rows of a cell at most */
-    CELL_BYTES = 1200 << 10, /* of its sums, and of two pieces of its weights */
-    ROW_AHEAD = 1 << 10      /* bytes of a row of a */
+    CELL_BYTES = 1536 << 10, /* of its sums, of a piece of its rows and two of its weights */
+    CELL_COLUMNS = 12,       /* blocks of columns of a cell of several strips at most */
+    ROW_AHEAD = 1 << 10,     /* bytes of a row of a */
+    APART = 4                /* of so many lines of rows one is asked for: the processor brings those behind it */
 };
 #define OP KERN_AMX_BF16 KERN_INLINE
 
@@ -103,97 +107,133 @@ KERN_AMX_BF16 static void make_rows(const struct job *j, size_t tile)
 
 /* -- a block -- */
 
-/* Lines that are asked for meanwhile, so many a step. */
+/* Lines that are asked for meanwhile, so many a step, each `apart` lines behind the one before. */
 struct ahead {
     const char *at;
-    size_t lines;
+    size_t lines, apart;
 };
 
 struct piece {
     const char *a, *w;
     size_t depth, a_step, a_tile; /* steps; bytes from step to step, from tile to tile of rows */
-    char *before, *sums;          /* where the sums of the block before go, NULL: there is none; where this one's are */
-    struct ahead weights, rows, next_sums;
+    struct ahead weights, rows;
 };
 
 OP void ask(const struct ahead *x, size_t step)
 {
-    for (size_t i = 0; i < x->lines; i++) _mm_prefetch(x->at + (step * x->lines + i) * AMX_LINE, _MM_HINT_T1);
+    for (size_t i = 0; i < x->lines; i++)
+        _mm_prefetch(x->at + (step * x->lines + i) * x->apart * AMX_LINE, _MM_HINT_T1);
 }
 
-OP void ask_near(const struct ahead *x, size_t step)
-{
-    for (size_t i = 0; i < x->lines; i++) _mm_prefetch(x->at + (step * x->lines + i) * AMX_LINE, _MM_HINT_T0);
-}
-
-/* Of register t: the sums of the block before go, those of this one come, from tile number `at` of theirs. */
-#define EXCHANGE(t, at)                                                                                                \
+/* Of register t: the sums of the block before go to tile number `at` of theirs, those of this one begin. */
+#define TURN(t, at)                                                                                                    \
     do {                                                                                                               \
-        if (p->before) TILE_STORE(t, p->before + (at)*AMX_TILE, AMX_LINE);                                             \
-        if (first)                                                                                                     \
-            TILE_ZERO(t);                                                                                              \
-        else                                                                                                           \
-            TILE_LOAD(t, p->sums + (at)*AMX_TILE, AMX_LINE);                                                           \
+        if (turn && before) TILE_STORE(t, before + (at)*AMX_TILE, AMX_LINE);                                           \
+        if (turn) TILE_ZERO(t);                                                                                        \
     } while (0)
 
-/* A step. Sums of tile i of rows are registers i and 3 + i; the last tile of rows serves both columns. exchange: with
- * the sums of the block before. */
-OP void step(const struct piece *p, size_t l, size_t tiles, bool exchange, bool first)
+/* A step of three tiles of rows: sums of tile i and column j of tiles are register 2i + j. The last tile of rows serves
+ * both columns. turn: sums of the block before go to `before`, NULL: there is none. */
+OP void step_alone(const struct piece *p, size_t l, bool turn, char *before)
 {
     const char *const a = p->a + l * p->a_step, *const w = p->w + l * STEP;
     TILE_LOAD_ONCE(7, w, AMX_LINE);
     TILE_LOAD(6, a, AMX_LINE);
-    if (exchange) EXCHANGE(0, 0);
+    TURN(0, 0);
     TILE_PRODUCT(0, 6, 7);
     ask(&p->weights, l);
+    TILE_LOAD(6, a + p->a_tile, AMX_LINE);
+    TURN(2, 2);
+    TILE_PRODUCT(2, 6, 7);
+    TILE_LOAD(6, a + 2 * p->a_tile, AMX_LINE);
+    TURN(4, 4);
+    TILE_PRODUCT(4, 6, 7);
+    TILE_LOAD_ONCE(7, w + AMX_TILE, AMX_LINE);
+    TURN(5, 5);
+    TILE_PRODUCT(5, 6, 7);
+    TILE_LOAD(6, a + p->a_tile, AMX_LINE);
+    TURN(3, 3);
+    TILE_PRODUCT(3, 6, 7);
+    TILE_LOAD(6, a, AMX_LINE);
+    TURN(1, 1);
+    TILE_PRODUCT(1, 6, 7);
+    ask(&p->rows, l);
+}
+
+/* A step of one or two tiles of rows, likewise. */
+OP void step_few(const struct piece *p, size_t l, size_t tiles, bool turn, char *before)
+{
+    const char *const a = p->a + l * p->a_step, *const w = p->w + l * STEP;
+    TILE_LOAD_ONCE(6, w, AMX_LINE);
+    TILE_LOAD(4, a, AMX_LINE);
+    TURN(0, 0);
+    TILE_PRODUCT(0, 4, 6);
+    ask(&p->weights, l);
     if (tiles > 1) {
-        TILE_LOAD(6, a + p->a_tile, AMX_LINE);
-        if (exchange) EXCHANGE(1, 2);
-        TILE_PRODUCT(1, 6, 7);
+        TILE_LOAD(5, a + p->a_tile, AMX_LINE);
+        TURN(2, 2);
+        TILE_PRODUCT(2, 5, 6);
         ask(&p->rows, l);
     }
-    if (tiles > 2) {
-        TILE_LOAD(6, a + 2 * p->a_tile, AMX_LINE);
-        if (exchange) EXCHANGE(2, 4);
-        TILE_PRODUCT(2, 6, 7);
-    }
     TILE_LOAD_ONCE(7, w + AMX_TILE, AMX_LINE);
-    ask_near(&p->next_sums, l);
-    if (tiles > 2) {
-        if (exchange) EXCHANGE(5, 5);
-        TILE_PRODUCT(5, 6, 7);
-        TILE_LOAD(6, a + p->a_tile, AMX_LINE);
-    }
+    TURN(1, 1);
+    TILE_PRODUCT(1, 4, 7);
     if (tiles > 1) {
-        if (exchange) EXCHANGE(4, 3);
-        TILE_PRODUCT(4, 6, 7);
-        TILE_LOAD(6, a, AMX_LINE);
+        TURN(3, 3);
+        TILE_PRODUCT(3, 5, 7);
     }
-    if (exchange) EXCHANGE(3, 1);
-    TILE_PRODUCT(3, 6, 7);
+}
+
+OP void step(const struct piece *p, size_t l, size_t tiles, bool turn, char *before)
+{
+    if (tiles == ALONE)
+        step_alone(p, l, turn, before);
+    else
+        step_few(p, l, tiles, turn, before);
 }
 
 OP void sums_store(char *to, size_t tiles)
 {
     TILE_STORE(0, to, AMX_LINE);
-    TILE_STORE(3, to + AMX_TILE, AMX_LINE);
-    if (tiles > 1) TILE_STORE(1, to + STEP, AMX_LINE);
-    if (tiles > 1) TILE_STORE(4, to + STEP + AMX_TILE, AMX_LINE);
-    if (tiles > 2) TILE_STORE(2, to + 2 * STEP, AMX_LINE);
+    TILE_STORE(1, to + AMX_TILE, AMX_LINE);
+    if (tiles > 1) TILE_STORE(2, to + STEP, AMX_LINE);
+    if (tiles > 1) TILE_STORE(3, to + STEP + AMX_TILE, AMX_LINE);
+    if (tiles > 2) TILE_STORE(4, to + 2 * STEP, AMX_LINE);
     if (tiles > 2) TILE_STORE(5, to + 2 * STEP + AMX_TILE, AMX_LINE);
 }
 
-/* Sums of up to 16 rows, tile by tile, to `columns` columns of c; past: past the caches. */
-OP void put(const char *sums, uint16_t *c, size_t n, size_t rows, size_t columns, bool past)
+/* What becomes of the sums of a piece of k: of the first one they are stored in their place, then added there, and with
+ * the last they are results; of a piece that is all of k, at once. */
+enum end { SET, ADD, PUT, PUT_ALL };
+
+/* A block whose products are made: its sums of this piece, and of those before, tile by tile. */
+struct made {
+    const char *piece;
+    char *sums;
+    uint16_t *c;
+    size_t n;        /* from row to row of c */
+    __mmask32 there; /* columns of them */
+    bool past;       /* c is written past the caches */
+};
+
+/* Row i of a block. */
+OP void end_row(const struct made *b, size_t i, enum end end)
 {
-    const __mmask32 there = columns < SIDE ? (1u << columns) - 1 : ~0u;
-    for (size_t r = 0; r < rows; r++, sums += AMX_LINE) {
-        const __m512 low = _mm512_load_ps(sums), high = _mm512_load_ps(sums + AMX_TILE);
+    const size_t at = i / AMX_ROWS * STEP + i % AMX_ROWS * AMX_LINE;
+    __m512 low = _mm512_load_ps(b->piece + at), high = _mm512_load_ps(b->piece + at + AMX_TILE);
+    if (end != PUT_ALL) {
+        low = _mm512_add_ps(low, _mm512_load_ps(b->sums + at));
+        high = _mm512_add_ps(high, _mm512_load_ps(b->sums + at + AMX_TILE));
+    }
+    if (end == ADD) {
+        _mm512_store_ps(b->sums + at, low);
+        _mm512_store_ps(b->sums + at + AMX_TILE, high);
+    } else {
         const __m512i all = (__m512i)_mm512_cvtne2ps_pbh(high, low);
-        if (past)
-            _mm512_stream_si512((__m512i *)(void *)(c + r * n), all);
+        if (b->past)
+            _mm512_stream_si512((__m512i *)(void *)(b->c + i * b->n), all);
         else
-            _mm512_mask_storeu_epi16(c + r * n, there, all);
+            _mm512_mask_storeu_epi16(b->c + i * b->n, b->there, all);
     }
 }
 
@@ -215,113 +255,131 @@ static const char *weights_at(const struct job *j, size_t column, size_t cut)
 /* What is asked for while a strip is multiplied, so much a block of it: [block] at from + number * each. */
 struct parts {
     const char *from, *end;
-    size_t each, lines;
+    size_t each;
+    struct ahead some;
 };
+
+static struct parts parts_from(const char *from, const char *end, size_t depth, size_t lines, size_t apart)
+{
+    return (struct parts){from, end, depth * lines * apart * AMX_LINE, {.lines = lines, .apart = apart}};
+}
 
 static struct ahead part_of(const struct parts *p, size_t number)
 {
     const char *const at = p->from + number * p->each;
-    return (struct ahead){at, at < p->end ? p->lines : 0};
+    return (struct ahead){at, at < p->end ? p->some.lines : 0, p->some.apart};
 }
 
 /* Part `block` of weights that come next: with one block of rows those of the next column, else those of the next cut,
- * or cell. */
+ * or cell, in one walk. */
 static struct parts weights_ahead(const struct job *j, const struct cell *c, size_t cut, size_t block)
 {
     const size_t lines = parts_of(STEP / AMX_LINE, c->blocks), then = cut + 1 < j->cuts ? cut + 1 : 0;
     const size_t wide = c->column_end - c->column, depth = cut_from(j, cut + 1) - cut_from(j, cut);
     const char *const from =
         c->blocks == 1 ? weights_at(j, c->column + 1, cut) : weights_at(j, c->column + (then ? 0 : wide), then);
-    return (struct parts){from + block * depth * lines * AMX_LINE, from + wide * depth * STEP, depth * STEP, lines};
+    return parts_from(from + block * wide * depth * lines * AMX_LINE, from + wide * depth * STEP, depth, lines, 1);
 }
 
-/* Rows of the next cut, of which each block of rows and columns asks for a part. */
+/* First tile of rows of a block of a cell. */
+static size_t tile_of(const struct cell *c, size_t block)
+{
+    return c->tile + block * (c->tile_end - c->tile) / c->blocks;
+}
+
+/* Rows of the next block, of this cut or the next. */
 static struct parts rows_ahead(const struct job *j, const struct cell *c, size_t cut, size_t block)
 {
-    const size_t then = cut + 1 < j->cuts ? cut + 1 : 0, tiles = c->tile_end - c->tile,
-                 wide = c->column_end - c->column;
-    const size_t depth = cut_from(j, cut + 1) - cut_from(j, cut),
-                 lines = j->cuts == 1 ? 0 : parts_of(tiles * LINES, wide * c->blocks);
-    const char *const from = rows_at(j, c->tile, then), *const end = from + tiles * depth * j->tile_bytes;
-    return (struct parts){from + block * wide * depth * lines * AMX_LINE, end, depth * lines * AMX_LINE, lines};
+    const size_t wide = c->column_end - c->column, depth = cut_from(j, cut + 1) - cut_from(j, cut);
+    const size_t then = block + 1 < c->blocks ? cut : cut + 1 < j->cuts ? cut + 1 : 0;
+    const size_t next = block + 1 < c->blocks ? block + 1 : 0, tiles = tile_of(c, next + 1) - tile_of(c, next);
+    const char *const from = rows_at(j, tile_of(c, next), then);
+    const size_t lines = c->blocks * j->cuts == 1 ? 0 : parts_of(tiles * AMX_ROWS, wide * APART);
+    return parts_from(from, from + tiles * depth * j->tile_bytes, depth, lines, APART);
 }
 
-/* Where the blocks of `tiles` tiles of rows from c->tile + before on are. */
+/* A block of rows in a cut: tiles of rows from tile `first` on. */
 struct strip {
-    size_t cut, block, before;
+    size_t cut, block, first;
     char *sums;  /* of the cell */
-    char *whole; /* [2][MOST * STEP]: of the last cut */
+    char *piece; /* [ALONE * STEP] */
 };
 
-OP void put_block(const struct job *j, const struct strip *s, const struct cell *c, size_t column, size_t tiles,
-                  const char *sums)
+OP struct made made_of(const struct job *j, const struct strip *s, size_t column, char *sums)
 {
-    const size_t n = j->of->n, left = n - column * SIDE, row = (c->tile + s->before) * AMX_ROWS;
-    for (size_t i = 0; i < tiles; i++)
-        put(sums + i * STEP, j->of->c + (row + i * AMX_ROWS) * n + column * SIDE, n,
-            rows_of(j, c->tile + s->before + i), left < SIDE ? left : SIDE, j->past);
+    const size_t n = j->of->n, left = n - column * SIDE, row = s->first * AMX_ROWS;
+    return (struct made){.piece = s->piece,
+                         .sums = sums,
+                         .c = j->of->c + row * n + column * SIDE,
+                         .n = n,
+                         .there = left < SIDE ? (1u << left) - 1 : ~0u,
+                         .past = j->past};
 }
 
-/* All columns of a cell with the same rows, which stay in the first cache: sums of a block go while those of the next
- * come. */
-OP void run_strip(const struct job *j, const struct cell *c, const struct strip *s, size_t tiles, bool first)
+/* All columns of a cell with the same rows, which stay in the first cache. What becomes of the sums of a block is done
+ * in the steps of the next, evenly. */
+OP void run_strip(const struct job *j, const struct cell *c, const struct strip *s, size_t tiles, enum end end)
 {
-    const size_t from = cut_from(j, s->cut), end = cut_from(j, s->cut + 1), all = c->tile_end - c->tile;
-    const bool last = s->cut + 1 == j->cuts;
-    const struct parts weights = weights_ahead(j, c, s->cut, s->block), rows = rows_ahead(j, c, s->cut, s->block);
-    const size_t near = first && last ? 0 : parts_of(tiles * STEP / AMX_LINE, end - from);
-    const char *w = weights_at(j, c->column, s->cut);
-    char *before = NULL, *sums = s->sums + s->before * STEP;
-    struct piece p = {.a = rows_at(j, c->tile + s->before, s->cut),
-                      .depth = end - from,
+    const size_t depth = cut_from(j, s->cut + 1) - cut_from(j, s->cut), left = j->of->m - s->first * AMX_ROWS;
+    const size_t rows = left < tiles * AMX_ROWS ? left : tiles * AMX_ROWS;
+    const size_t each = depth > 1 ? parts_of(rows, depth - 1) : 0, apart = (c->tile_end - c->tile) * STEP;
+    const struct parts weights = weights_ahead(j, c, s->cut, s->block), next = rows_ahead(j, c, s->cut, s->block);
+    char *before = NULL, *sums = s->sums + (s->first - c->tile) * STEP;
+    struct made made = {.piece = NULL};
+    struct piece p = {.a = rows_at(j, s->first, s->cut),
+                      .w = weights_at(j, c->column, s->cut),
+                      .depth = depth,
                       .a_step = j->tile_bytes,
-                      .a_tile = (end - from) * j->tile_bytes};
-    for (size_t column = c->column; column < c->column_end; column++, w += p.depth * STEP, sums += all * STEP) {
-        const size_t number = column - c->column;
-        char *const whole = s->whole + number % 2 * MOST * STEP;
-        p.w = w;
-        p.before = before;
-        p.sums = sums;
-        p.weights = part_of(&weights, number);
-        p.rows = part_of(&rows, number);
-        p.next_sums = (struct ahead){sums + all * STEP, near};
-        step(&p, 0, tiles, true, first);
-        if (last && before) put_block(j, s, c, column - 1, tiles, before);
-        for (size_t l = 1; l < p.depth; l++) step(&p, l, tiles, false, first);
-        before = last ? whole : sums;
+                      .a_tile = depth * j->tile_bytes};
+    for (size_t column = c->column; column < c->column_end; column++, p.w += depth * STEP, sums += apart) {
+        size_t row = before && end != SET ? 0 : rows;
+        p.weights = part_of(&weights, column - c->column);
+        p.rows = part_of(&next, column - c->column);
+        step(&p, 0, tiles, true, before);
+        for (size_t l = 1; l < depth; l++) {
+            step(&p, l, tiles, false, NULL);
+            for (size_t i = 0; i < each && row < rows; i++, row++) end_row(&made, row, end);
+        }
+        for (; row < rows; row++) end_row(&made, row, end);
+        before = end == SET ? sums : s->piece;
+        made = made_of(j, s, column, sums);
     }
     sums_store(before, tiles);
-    if (last) put_block(j, s, c, c->column_end - 1, tiles, before);
+    for (size_t row = end == SET ? rows : 0; row < rows; row++) end_row(&made, row, end);
 }
 
-OP void run_cut(const struct job *j, const struct cell *c, struct strip *s, bool first)
+OP void run_cut(const struct job *j, const struct cell *c, struct strip *s, enum end end)
 {
-    const size_t all = c->tile_end - c->tile;
     for (s->block = 0; s->block < c->blocks; s->block++) {
-        s->before = s->block * all / c->blocks;
-        const size_t tiles = (s->block + 1) * all / c->blocks - s->before;
+        s->first = tile_of(c, s->block);
+        const size_t tiles = tile_of(c, s->block + 1) - s->first;
         if (tiles == 1)
-            run_strip(j, c, s, 1, first);
-        else if (tiles == 2)
-            run_strip(j, c, s, 2, first);
+            run_strip(j, c, s, 1, end);
+        else if (tiles == MOST)
+            run_strip(j, c, s, MOST, end);
         else
-            run_strip(j, c, s, MOST, first);
+            run_strip(j, c, s, ALONE, end);
     }
 }
 
 KERN_AMX_BF16 static void run_cell(const struct job *j, const struct cell *c, char *sums)
 {
-    char whole[2 * MOST * STEP] __attribute__((aligned(64)));
-    struct strip s = {.sums = sums, .whole = whole};
-    run_cut(j, c, &s, true);
-    for (s.cut = 1; s.cut < j->cuts; s.cut++) run_cut(j, c, &s, false);
+    char piece[ALONE * STEP] __attribute__((aligned(4096)));
+    struct strip s = {.sums = sums, .piece = piece};
+    if (j->cuts == 1) {
+        run_cut(j, c, &s, PUT_ALL);
+        return;
+    }
+    run_cut(j, c, &s, SET);
+    for (s.cut = 1; s.cut + 1 < j->cuts; s.cut++) run_cut(j, c, &s, ADD);
+    run_cut(j, c, &s, PUT);
 }
 
 static void set_form(size_t rows)
 {
     struct amx_form f = {.palette = 1};
     for (size_t i = 0; i < AMX_TILES; i++) {
-        f.rows[i] = (uint8_t)(i + 1 < AMX_TILES ? rows : AMX_ROWS);
+        f.rows[i] = (uint8_t)(i < WEIGHTS ? rows : AMX_ROWS);
         f.row_bytes[i] = AMX_LINE;
     }
     AMX_SET_FORM(f);
@@ -334,7 +392,8 @@ KERN_AMX_BF16 void gemm_amx_run(const struct gemm_amx *g, const struct kern_call
     const size_t first = kern_split_from(columns, call->part, parts),
                  end = kern_split_from(columns, call->part + 1, parts);
     const size_t cells = parts_of(tiles, CELL), most = parts_of(tiles, cells),
-                 wide = CELL_BYTES / STEP / (most + 2 * CUT);
+                 room = (CELL_BYTES - most * CUT * AMX_TILE) / STEP / (most + 2 * CUT),
+                 wide = most > ALONE && room > CELL_COLUMNS ? CELL_COLUMNS : room;
     const struct job j = {.of = g,
                           .steps = steps_of(g->k),
                           .tiles = tiles,
@@ -353,7 +412,7 @@ KERN_AMX_BF16 void gemm_amx_run(const struct gemm_amx *g, const struct kern_call
                              .tile_end = (i + 1) * tiles / cells,
                              .column = column,
                              .column_end = end - column < wide ? end : column + wide};
-            c.blocks = parts_of(c.tile_end - c.tile, MOST);
+            c.blocks = most <= ALONE ? 1 : parts_of(c.tile_end - c.tile, MOST);
             run_cell(&j, &c, (char *)g->sums + first * most * STEP);
         }
     AMX_RELEASE();

@@ -2,22 +2,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "calc/base/clock.h"
 #include "probe/run_ask.h"
+#include "probe/run_code.h"
 
-/* Ceilings around a job: quick, since the code and its buffers are there. */
-static const double AROUND_S = 0.25, GATHER_BYTES = 0x1p15, ARRAY_BYTES = 0x1p26;
-
-/* An array of memory where other programs take the processor away: half a millisecond at 16 GB/s, below a turn of
- * Linux's scheduler (base_slice_ns, 2.8 ms of two processors) and read as fast as a longer one. */
-static const double SHORT_BYTES = 0x1p23, FEW_PIECES = 16;
-
-static double short_bytes(const struct run *r) { return fmin(ARRAY_BYTES, SHORT_BYTES * (double)r->set.threads); }
-
-static double ceiling_s(const struct run *r)
-{
-    return fmin(r->set.deadline_s, r->set.ceiling_s > 0 ? r->set.ceiling_s : AROUND_S);
-}
+static const double GATHER_BYTES = 0x1p15;
 
 double run_peak(const struct run_ceilings *c, const char *unit)
 {
@@ -50,147 +38,6 @@ double run_hot_rate(const struct run *r, double footprint_bytes)
     return c ? c->per_s : (double)NAN;
 }
 
-static double rate_of(const struct result *x, bool flops)
-{
-    return (flops ? x->flops : x->read_bytes + x->written_bytes) / result_time_s(x);
-}
-
-/* That of the fastest sample. */
-static double rate_least(const struct result *x, bool flops)
-{
-    return (flops ? x->flops : x->read_bytes + x->written_bytes) / x->summary.least_s;
-}
-
-/* Whether there is time for another code of a ceiling; a job may need the first number of one. Each gives
- * way to the others when its share is over, one without a number when that is over twice. */
-static bool is_time_for(const struct run *r, const struct run_ceiling *c)
-{
-    if (isnan(c->per_s) && r->begun) return true;
-    const double more_s = isnan(c->per_s) ? r->share_s : 0;
-    return fmin(run_left_s(r->share_until_s) + more_s, run_left_s(r->set.ceilings_until_s)) > 0;
-}
-
-/* The next of *groups of codes has its share of what is left for ceilings; none is left: no end of its own. */
-static void share(struct run *r, size_t *groups)
-{
-    const double left_s = fmax(0, run_left_s(r->set.ceilings_until_s));
-    r->share_s = *groups ? left_s / (double)*groups : (double)INFINITY;
-    r->share_until_s = isinf(r->share_s) ? 0 : clock_now_s() + r->share_s;
-    *groups -= *groups > 0;
-}
-
-/* A code is beaten when not even its fastest call of a short look comes within a tenth of the best one's median: what
- * disturbs calls makes them slower, and so it is not what was best in a quiet moment that is left out. */
-static const double LOOK_S = 0.03, BEATEN = 1.1;
-
-static bool is_beaten(const struct run_ceiling *c, const struct result *x, bool flops)
-{
-    const bool timed = x->outcome == RESULT_MEASURED || x->outcome == RESULT_NOISY;
-    return timed && rate_least(x, flops) * BEATEN < c->per_s;
-}
-
-/* A shape of memory in arrays of no more than r->array_bytes: of a gather whole pieces, FEW at least. */
-static void fit_array(const struct run *r, struct wire_job *job)
-{
-    const double most = r->array_bytes / 4, piece = job->shape.n > 1 ? (double)job->shape.arg[1].value : 1;
-    if (!job->cold || !((double)job->shape.arg[0].value > most)) return;
-    const double n = fmax(floor(most / piece), job->shape.n > 1 ? FEW_PIECES : 1) * piece;
-    job->shape.arg[0].value = (int64_t)fmin((double)job->shape.arg[0].value, n);
-}
-
-/* Another code of a ceiling that has a number: a short look; *done: it is beaten, or no code at all. */
-static enum err_code look(struct run *r, struct wire_job job, const struct run_ceiling *c, bool flops, struct result *x,
-                          bool *done, struct err *e)
-{
-    job.deadline_s = fmin(LOOK_S, job.deadline_s);
-    fit_array(r, &job);
-    TRY(run_measure(r, &job, x, e));
-    *done = r->stopped || is_beaten(c, x, flops) || (x->outcome != RESULT_MEASURED && x->outcome != RESULT_NOISY);
-    return ERR_OK;
-}
-
-/* Where most samples of memory are lost to other programs a call is longer than these leave the processor alone: from
- * now on arrays are such that it is not. *job is what to ask then; false: it is that already. */
-static bool shorten(struct run *r, struct wire_job *job, const struct result *x)
-{
-    const int64_t before = job->shape.arg[0].value;
-    if (!job->cold || x->discards_n <= x->summary.n || r->array_bytes <= short_bytes(r)) return false;
-    r->array_bytes = short_bytes(r);
-    fit_array(r, job);
-    return job->shape.arg[0].value < before;
-}
-
-/* A ceiling's sampling; where the median was too uncertain, once more, by shorter calls or for twice as long. */
-static enum err_code measure_surely(struct run *r, struct wire_job job, struct result *x, struct err *e)
-{
-    fit_array(r, &job);
-    TRY(run_measure(r, &job, x, e));
-    if (r->stopped || x->outcome != RESULT_NOISY || x->stop != SAMPLE_DEADLINE) return ERR_OK;
-    if (!shorten(r, &job, x)) job.deadline_s *= 2;
-    return run_measure(r, &job, x, e);
-}
-
-/* A code of a ceiling is left out. */
-static enum err_code leave_untried(struct run *r, struct run_ceiling *c)
-{
-    r->untried++;
-    if (isnan(c->per_s) && !c->why) c->why = "no time was left for it";
-    return ERR_OK;
-}
-
-/* A code of a ceiling that crashed, hung or is wrong, which is no noise. */
-static enum err_code note_failure(struct run *r, const struct result *x, struct err *e)
-{
-    enum { NAMED_MAX = 4 };
-    if (x->outcome == RESULT_MEASURED || x->outcome == RESULT_NOISY || x->outcome == RESULT_REFUSED) return ERR_OK;
-    r->failed_n++;
-    r->garbage_n += x->outcome == RESULT_GARBAGE;
-    const char *one =
-        arena_printf(r->arena, "%s %s %s: %s", x->kernel, x->variant, result_outcome_name(x->outcome), x->reason);
-    if (!one) return err_nomem(e);
-    if (r->failed_n > NAMED_MAX || (r->failed && strstr(r->failed, one))) return ERR_OK;
-    r->failed = r->failed ? arena_printf(r->arena, "%s; %s", r->failed, one) : one;
-    return r->failed ? ERR_OK : err_nomem(e);
-}
-
-/* Measure a variant of a kernel that measures a ceiling; a better one takes its place in c. */
-static enum err_code try_variant(struct run *r, const struct wire_kernel *k, const struct wire_variant *v,
-                                 const char *dtype, const struct wire_shape *shape, bool cold, struct run_ceiling *c,
-                                 struct err *e)
-{
-    const bool flops = strcmp(k->ceiling, "compute") == 0, starts = strcmp(k->ceiling, "launch") == 0;
-    struct wire_job job = run_job_of(r, k->name, v->name, dtype, shape, cold);
-    struct result x;
-    if (!is_time_for(r, c)) return leave_untried(r, c);
-    job.deadline_s = ceiling_s(r);
-    bool beaten = false;
-    if (!starts && !isnan(c->per_s)) TRY(look(r, job, c, flops, &x, &beaten, e));
-    if (!beaten && !r->stopped) TRY(measure_surely(r, job, &x, e));
-    if (r->late && !r->begun) { /* the jobs have time of their own */
-        r->late = r->stopped = false;
-        return leave_untried(r, c);
-    }
-    if (r->stopped) return ERR_OK;
-    x.ceiling = k->ceiling;
-    run_keep(r, &x);
-    TRY(note_failure(r, &x, e));
-    const double rate = starts ? (double)shape->arg[0].value / result_time_s(&x) : rate_of(&x, flops);
-    if (isnan(rate) && isnan(c->per_s)) c->why = x.reason;
-    c->noisy_n += x.outcome == RESULT_NOISY && !beaten;
-    if (!(rate > c->per_s) && !(isnan(c->per_s) && !isnan(rate))) return ERR_OK;
-    *c = (struct run_ceiling){.kernel = k->name,
-                              .variant = v->name,
-                              .dtype = dtype,
-                              .shape = x.shape,
-                              .per_s = rate,
-                              .spread_frac = x.summary.spread_frac,
-                              .footprint_bytes = x.footprint_bytes,
-                              .tries = c->tries,
-                              .noisy_n = c->noisy_n};
-    (void)snprintf(c->unit, sizeof c->unit, "%s", flops ? v->unit : "");
-    return ERR_OK;
-}
-
 static struct run_ceiling *ceiling_of_unit(struct run_ceilings *c, const char *unit)
 {
     for (size_t i = 0; i < c->peaks_n; i++)
@@ -209,7 +56,7 @@ static enum err_code measure_peaks(struct run *r, const struct wire_kernel *k, s
             const struct wire_variant *v = &k->variants[j];
             if (*v->lacks || !wire_list_has(v->dtypes, k->points[i].dtype)) continue;
             struct run_ceiling *c = ceiling_of_unit(&r->ceilings, v->unit);
-            if (c) TRY(try_variant(r, k, v, k->points[i].dtype, &k->points[i].shape, false, c, e));
+            if (c) TRY(run_try_code(r, k, v, k->points[i].dtype, &k->points[i].shape, false, c, e));
         }
     return ERR_OK;
 }
@@ -226,7 +73,7 @@ static enum err_code measure_launches(struct run *r, const struct wire_kernel *k
         if (c->launches_n == RUN_LAUNCHES_MAX) break;
         struct run_ceiling *new = &c->launch[c->launches_n++];
         *new = (struct run_ceiling){.per_s = (double)NAN, .variant = v->name, .why = *v->lacks ? v->lacks : NULL};
-        if (!*v->lacks) TRY(try_variant(r, k, v, most->dtype, &most->shape, false, new, e));
+        if (!*v->lacks) TRY(run_try_code(r, k, v, most->dtype, &most->shape, false, new, e));
     }
     return ERR_OK;
 }
@@ -241,7 +88,7 @@ static enum err_code measure_stream(struct run *r, const struct wire_kernel *k, 
     for (size_t j = 0, n = 0; j < k->variants_n && n < most && !r->stopped; j++) {
         if (*k->variants[j].lacks) continue;
         n++;
-        TRY(try_variant(r, k, &k->variants[j], "fp32", &shape, cold, c, e));
+        TRY(run_try_code(r, k, &k->variants[j], "fp32", &shape, cold, c, e));
     }
     return ERR_OK;
 }
@@ -256,7 +103,7 @@ static double last_cache_bytes(const struct run *r)
 static enum err_code measure_memory(struct run *r, const struct wire_kernel *k, size_t most, struct run_ceiling *c,
                                     struct err *e)
 {
-    return measure_stream(r, k, fmin(fmin(8 * last_cache_bytes(r), ARRAY_BYTES), r->device.memory_bytes / 8), true,
+    return measure_stream(r, k, fmin(fmin(8 * last_cache_bytes(r), RUN_ARRAY_BYTES), r->device.memory_bytes / 8), true,
                           most, c, e);
 }
 
@@ -267,7 +114,7 @@ static enum err_code measure_gather(struct run *r, double piece_bytes, struct ru
     enum { ROW = 64 }; /* elements of a row, of which pieces are multiples */
     struct run_ceilings *c = &r->ceilings;
     const double piece = fmax(1, floor(piece_bytes / 4 / ROW)) * ROW,
-                 pieces = fmax(FEW_PIECES, floor(fmin(2 * last_cache_bytes(r), ARRAY_BYTES) / 4 / piece));
+                 pieces = fmax(RUN_PIECES_FEW, floor(fmin(2 * last_cache_bytes(r), RUN_ARRAY_BYTES) / 4 / piece));
     *out = NULL;
     for (size_t i = 0; i < c->gathers_n; i++)
         if (c->gather[i].shape.arg[1].value == (int64_t)piece) *out = &c->gather[i];
@@ -279,7 +126,7 @@ static enum err_code measure_gather(struct run *r, double piece_bytes, struct ru
             .n = 2, .arg = {{k->args[0].name, (int64_t)(pieces * piece)}, {k->args[1].name, (int64_t)piece}}};
         *new = (struct run_ceiling){.per_s = (double)NAN, .shape = shape};
         for (size_t j = 0; j < k->variants_n && !r->stopped; j++)
-            if (!*k->variants[j].lacks) TRY(try_variant(r, k, &k->variants[j], "fp32", &shape, true, new, e));
+            if (!*k->variants[j].lacks) TRY(run_try_code(r, k, &k->variants[j], "fp32", &shape, true, new, e));
         *out = new;
     }
     return ERR_OK;
@@ -350,7 +197,7 @@ enum err_code run_measure_ceilings(struct run *r, struct err *e)
 {
     struct run_ceilings *c = &r->ceilings;
     *c = (struct run_ceilings){.peaks_n = 0};
-    r->array_bytes = ARRAY_BYTES;
+    r->array_bytes = RUN_ARRAY_BYTES;
     c->read.per_s = c->moved.per_s = (double)NAN;
     for (size_t i = 0; i < RUN_LEVELS; i++) c->cache[i].per_s = (double)NAN;
     size_t groups = groups_n(r);
@@ -359,15 +206,15 @@ enum err_code run_measure_ceilings(struct run *r, struct err *e)
         const bool reads = strcmp(k->ceiling, "read") == 0, moves = strcmp(k->ceiling, "bandwidth") == 0;
         if (r->set.launches && strcmp(k->ceiling, "launch") == 0) TRY(measure_launches(r, k, e));
         if (strcmp(k->ceiling, "compute") == 0) {
-            share(r, &groups);
+            run_code_share(r, &groups);
             TRY(measure_peaks(r, k, e));
         }
         if (!r->set.hot && (reads || (moves && needs_moves(r)))) {
-            share(r, &groups);
+            run_code_share(r, &groups);
             TRY(measure_memory(r, k, SIZE_MAX, reads ? &c->read : &c->moved, e));
         }
         for (size_t l = 0; reads && needs_caches(r) && l < RUN_LEVELS && !r->stopped; l++) {
-            share(r, &groups);
+            run_code_share(r, &groups);
             TRY(measure_stream(r, k, r->device.cache_bytes[l] / 2, false, SIZE_MAX, &c->cache[l], e));
         }
     }
@@ -393,12 +240,13 @@ static enum err_code try_again(struct run *r, const char *unit, bool cold, struc
             if (strcmp(c->peak[j].unit, unit) == 0) lacking = &c->peak[j];
         if (!lacking || !isnan(lacking->per_s) || lacking->tries >= TRIES_MAX || (read && !cold)) continue;
         lacking->tries++;
+        lacking->noisy_n = 0; /* another moment */
         if (read) TRY(measure_memory(r, k, most, lacking, e));
         for (size_t p = 0; peak && p < k->points_n; p++)
             for (size_t j = 0; j < k->variants_n && !r->stopped; j++) {
                 const struct wire_variant *v = &k->variants[j];
                 if (!*v->lacks && strcmp(v->unit, unit) == 0 && wire_list_has(v->dtypes, k->points[p].dtype))
-                    TRY(try_variant(r, k, v, k->points[p].dtype, &k->points[p].shape, false, lacking, e));
+                    TRY(run_try_code(r, k, v, k->points[p].dtype, &k->points[p].shape, false, lacking, e));
             }
     }
     if (cold) at_least_read(r, &c->read, &c->moved);
@@ -437,10 +285,10 @@ static enum err_code again(struct run *r, const struct run_ceiling *c, bool cold
     *out = (double)NAN;
     if (isnan(c->per_s) || r->stopped) return ERR_OK;
     struct wire_job job = run_job_of(r, c->kernel, c->variant, c->dtype, &c->shape, cold);
-    job.deadline_s = ceiling_s(r);
+    job.deadline_s = run_ceiling_s(r);
     job.keep = true;
-    TRY(measure_surely(r, job, &x, e));
-    if (!r->stopped) *out = rate_of(&x, *c->unit != '\0');
+    TRY(run_code_surely(r, job, &x, e));
+    if (!r->stopped) *out = run_code_rate(&x, *c->unit != '\0');
     return ERR_OK;
 }
 

@@ -1,6 +1,7 @@
 #include "probe/sample.h"
 
 #include <math.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,40 +44,49 @@ static double median_of(const double *v, size_t n, double *room)
     return quantile(room, n, 0.5);
 }
 
+/* Samples that say as much as one alone: 1 + 2 * sum of the correlations of signs about the median, in pairs of lags
+ * that are above 0 and fall. */
+static double alike(const double *time_s, size_t n, double median_s)
+{
+    signed char sign[SAMPLE_MAX];
+    double last = 2, sum = -1;
+    int64_t power = 0;
+    if (n > SAMPLE_MAX) n = SAMPLE_MAX;
+    for (size_t i = 0; i < n; i++) {
+        sign[i] = (signed char)((time_s[i] > median_s) - (time_s[i] < median_s));
+        power += sign[i] * sign[i];
+    }
+    for (size_t lag = 0; power && lag + 1 <= n / 2 && last > 0; lag += 2) {
+        int64_t pair = 0;
+        for (size_t i = 0; i + lag < n; i++) pair += sign[i] * sign[i + lag];
+        for (size_t i = 0; i + lag + 1 < n; i++) pair += sign[i] * sign[i + lag + 1];
+        last = fmin(last, (double)pair / (double)power);
+        sum += 2 * fmax(last, 0);
+    }
+    return fmin(fmax(sum, 1), (double)n);
+}
+
 struct sample_summary sample_summarise(const double *time_s, size_t n, double *room)
 {
     const double unknown = (double)NAN;
-    struct sample_summary s = {n, unknown, unknown, unknown, unknown, unknown, unknown, unknown, unknown};
+    struct sample_summary s = {n, unknown, unknown, unknown, unknown, unknown, unknown, unknown, unknown, unknown};
     if (n == 0) return s;
     s.median_s = median_of(time_s, n, room);
     s.least_s = room[0];
     s.most_s = room[n - 1];
     s.q1_s = quantile(room, n, 0.25);
     s.q3_s = quantile(room, n, 0.75);
+    s.like = alike(time_s, n, s.median_s);
+    const double off = fmin(sqrt(s.like / (double)n), 0.5);
+    const double low_s = quantile(room, n, 0.5 - off), high_s = quantile(room, n, 0.5 + off);
+    s.error_frac = fmax(s.median_s - low_s, high_s - s.median_s) / (2 * s.median_s);
     for (size_t i = 0; i < n; i++) room[i] = fabs(time_s[i] - s.median_s);
     qsort(room, n, sizeof *room, ascending);
     s.spread_frac = 1.4826 * quantile(room, n, 0.5) / s.median_s;
-    s.error_frac = 1.2533 * s.spread_frac / sqrt((double)n);
     const size_t half = n / 2;
     s.drift_frac =
         half ? fabs(median_of(time_s, half, room) - median_of(time_s + (n - half), half, room)) / s.median_s : unknown;
     return s;
-}
-
-/* Standard error of the median, relative, from medians of blocks of samples that follow one another: what disturbs a
- * machine lasts longer than a sample, and samples that are alike say less than as many independent ones. */
-static double block_error(const double *time_s, size_t n, double median_s, double *room)
-{
-    enum { BLOCKS = 10 };
-    double sum = 0, squares = 0;
-    for (size_t i = 0; i < BLOCKS; i++) {
-        const size_t from = n * i / BLOCKS, end = n * (i + 1) / BLOCKS;
-        const double off = median_of(time_s + from, end - from, room) / median_s - 1;
-        sum += off;
-        squares += off * off;
-    }
-    const double variance = (squares - sum * sum / BLOCKS) / (BLOCKS - 1);
-    return sqrt(fmax(variance, 0) / BLOCKS);
 }
 
 enum sample_stop sample_decide(const struct sample_rule *rule, const double *time_s, size_t n, double elapsed_s,
@@ -87,8 +97,7 @@ enum sample_stop sample_decide(const struct sample_rule *rule, const double *tim
         if (s.spread_frac < rule->noise_frac) return SAMPLE_QUIET;
         if (n >= 4 * rule->least && s.error_frac < rule->noise_frac) {
             const struct sample_summary first = sample_summarise(time_s, n / 2, room);
-            const bool settled = fabs(first.spread_frac - s.spread_frac) < 0.1 * s.spread_frac;
-            if (settled && block_error(time_s, n, s.median_s, room) < rule->noise_frac) return SAMPLE_PLATEAU;
+            if (fabs(first.spread_frac - s.spread_frac) < 0.1 * s.spread_frac) return SAMPLE_PLATEAU;
         }
     }
     if (elapsed_s >= rule->deadline_s) return SAMPLE_DEADLINE;
@@ -98,7 +107,7 @@ enum sample_stop sample_decide(const struct sample_rule *rule, const double *tim
 const char *sample_doubt(const struct sample_summary *s)
 {
     if (s->n < SAMPLE_LEAST) return "fewer than 10 undisturbed samples";
-    if (!(s->error_frac <= 0.01)) return "the median is uncertain by more than 1 %";
+    if (!(s->error_frac <= 0.02)) return "the median is uncertain by more than 2 %";
     if (!(s->drift_frac <= 0.05)) return "the second half of the samples differs from the first by more than 5 %";
     return NULL;
 }

@@ -65,6 +65,10 @@ enum err_code store_next(struct store_reading *c, struct arena *a, struct result
 void store_share(struct store_reading *c);
 void store_end(struct store_reading *c);
 
+/* store_count -- how many results there are of a filter, f->last left aside, those that make no sense among them.
+ * Errors: as store_open. */
+enum err_code store_count(struct store *s, const struct store_filter *f, int64_t *n, struct err *e);
+
 /* store_hold -- what is read until store_let_go, or the end, is of one moment, whoever writes meanwhile. Errors: as
  * store_open. */
 enum err_code store_hold(struct store *s, struct err *e);

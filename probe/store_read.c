@@ -272,6 +272,19 @@ enum err_code store_next(struct store_reading *c, struct arena *a, struct result
     }
 }
 
+enum err_code store_count(struct store *s, const struct store_filter *f, int64_t *n, struct err *e)
+{
+    struct store_filter all = *f;
+    sqlite3_stmt *q;
+    all.last = 0;
+    TRY(store_prepare(s, "SELECT count(*) FROM (" RESULTS " LIMIT ?6)", &q, e));
+    enum err_code code = bind_filter(s, q, &all, e);
+    if (code == ERR_OK) code = sqlite3_step(q) == SQLITE_ROW ? ERR_OK : store_fail(s, e);
+    *n = code == ERR_OK ? sqlite3_column_int64(q, 0) : 0;
+    (void)sqlite3_finalize(q);
+    return code;
+}
+
 void store_share(struct store_reading *c) { c->shared = true; }
 
 enum err_code store_hold(struct store *s, struct err *e) { return store_run(s, "BEGIN", e); }

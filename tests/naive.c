@@ -976,6 +976,19 @@ static void norm_gate(struct walk *w, int rank, const char *down, const char *ac
     elementwise(w, op_open(w, gate), w->tokens * w->m->hidden, 2, 1, 5);
 }
 
+/* A factor of every element, one more than a low-rank product of one vector, the same for all tokens. */
+static void condition(struct walk *w, int rank)
+{
+    const int tokens = w->tokens;
+    if (rank == 0) return;
+    w->tokens = 1;
+    linear(w, "mlp_condition_down", 1, w->m->hidden, rank, &w->m->router, false);
+    naive_activation(w, "mlp_condition_act", rank, false);
+    linear(w, "mlp_condition_up", 1, rank, w->m->hidden, &w->m->router, false);
+    w->tokens = tokens;
+    elementwise(w, op_open(w, "mlp_condition"), tokens * w->m->hidden, 1, 1, 2);
+}
+
 /* One block after the other, each with its sum; or both from one input, one sum of the two and one with the input. */
 static void layer(struct walk *w, const struct naive_layer *l)
 {
@@ -997,6 +1010,7 @@ static void layer(struct walk *w, const struct naive_layer *l)
     if (w->m->laurel) residual(w, "laurel_add");
     norms(w, "mlp_norm", l->norms - before);
     norm_gate(w, l->mlp_gate, "mlp_norm_down", "mlp_norm_act", "mlp_norm_up", "mlp_norm_gate");
+    condition(w, l->condition);
     if (!l->no_mlp) {
         feed_forward(w, l);
         if (l->parallel) residual(w, "branch_sum");

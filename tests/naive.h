@@ -79,6 +79,7 @@ struct naive_layer {
     bool value_mask;          /* a number of each key is made of its values and added to its scores */
     bool residual_weights;    /* the stream has a factor for each element in both sums */
     bool gate_of_latent;      /* made with the queries, of the query latent before its norm beside what that makes */
+    int condition;            /* rank of a factor of the MLP's input that all tokens share; 0: none */
     int mixer_gate, mlp_gate; /* ranks of gates behind the norms before both blocks; 0: none */
     struct naive_recurrence state;
     bool borrowed, one_residual; /* big matrices stored by an earlier layer; one sum with the stream */

@@ -118,6 +118,15 @@ static const struct subject AXK2 = { /* chosen keys, queries and a gate of one p
       .chosen = 2, .expert_width = 4, .shared_width = 4, .correction = true, .output_gate = true,
       .gate_of_latent = true, .mixer_gate = 2, .mlp_gate = 2, .top_keys = 3, .index_heads = 3, .index_dim = 4}}};
 
+static const struct subject VOXTRAL = { /* a factor of what the MLP reads, by one vector of the pass */
+    "{\"model_type\":\"voxtral_realtime_text\",\"hidden_size\":8,\"num_hidden_layers\":2,"
+    "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":3,\"intermediate_size\":9,"
+    "\"vocab_size\":13,\"sliding_window\":5}",
+    "00",
+    {.vocab = 13, .hidden = 8, RMS, .tied = true},
+    {{.heads = 4, .kv_heads = 2, .key_dim = 3, .value_dim = 3, .window = 5, .norms = 2, .width = 9,
+      .condition = 32}}};
+
 static const struct subject LING_LINEAR = { /* two layers of linear attention, normed and turned, and a full one */
     "{\"model_type\":\"bailing_moe_linear\",\"hidden_size\":10,\"num_hidden_layers\":3,\"layer_group_size\":3,"
     "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":3,\"intermediate_size\":9,\"vocab_size\":13,"

@@ -119,7 +119,8 @@ static const struct subject *const SUBJECTS[] = {&LLAMA,
                                                  &GROVE,
                                                  &MODERNBERT,
                                                  &NEOX_JAPANESE,
-                                                 &CHAMELEON};
+                                                 &CHAMELEON,
+                                                 &VOXTRAL};
 
 enum { SUBJECTS_N = sizeof SUBJECTS / sizeof SUBJECTS[0] };
 

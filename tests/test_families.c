@@ -409,6 +409,20 @@ static const struct subject SUBJECTS[] = {
      1 * 28,
      0,
      0},
+    {"step3p7 as transformers saves it", /* heads of sliding layers by a key; gates and biases without one */
+     "{\"model_type\":\"step3p7\",\"text_config\":{\"model_type\":\"step3p5\",\"hidden_size\":36,"
+     "\"num_hidden_layers\":3,\"num_attention_heads\":4,\"num_sliding_attention_heads\":6,"
+     "\"num_key_value_heads\":2,\"head_dim\":7,\"intermediate_size\":11,\"vocab_size\":43,"
+     "\"moe_intermediate_size\":13,\"n_routed_experts\":5,\"num_experts_per_tok\":2,\"share_expert_dim\":17,"
+     "\"mlp_layer_types\":[\"dense\",\"sparse\",\"sparse\"],\"sliding_window\":16,"
+     "\"layer_types\":[\"full_attention\",\"sliding_attention\",\"full_attention\"]}}",
+     {ENDS(43, 36), HEAD(43, 36), QKVO(28, 14, 36, 2), QKVO(42, 14, 36, 1), EACH("g_proj", 4, 36, 2),
+      EACH("g_proj", 6, 36, 1), EACH("q_norm, k_norm", 2, 7, 3), GATED(36, 11, 1), EXPERTS(36, 13, 2, 5, 2),
+      GATED(36, 17, 2), EACH("gate", 5, 36, 2), EACH("router_bias", 1, 5, 2), NORMS(2, 36, 3)},
+     2 * 28,
+     1 * 28,
+     0,
+     0},
     {"cohere2_moe", /* a dense layer that is full, then three sliding ones and a full one; one norm a layer */
      "{\"model_type\":\"cohere2_moe\",\"hidden_size\":36,\"num_hidden_layers\":6,\"num_attention_heads\":6,"
      "\"num_key_value_heads\":2,\"head_dim\":7,\"intermediate_size\":11,\"vocab_size\":43,\"num_experts\":5,"

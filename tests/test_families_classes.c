@@ -81,6 +81,13 @@ static void test_which_of_two_statements(void **state)
             -1, -1, false, false                                                                                       \
         }                                                                                                              \
     }
+#define NEVER                                                                                                          \
+    {                                                                                                                  \
+        {1, 0, false, true}, {0, 1, false, true}, {1, -1, false, true}, {0, -1, false, false}, {-1, 1, false, true},   \
+        {                                                                                                              \
+            -1, -1, false, false                                                                                       \
+        }                                                                                                              \
+    }
 #define OUTER_FIRST                                                                                                    \
     {                                                                                                                  \
         {1, 0, true, true}, {0, 1, false, true}, {1, -1, true, false}, {0, -1, false, false}, {-1, 1, true, false},    \
@@ -91,7 +98,13 @@ static void test_which_of_two_statements(void **state)
         {"qwen3_vl", "\"model_type\":\"qwen3_vl_text\",\"head_dim\":12," DENSE, OUTER_ALONE(false)},
         {"qwen3_vl_moe", "\"model_type\":\"qwen3_vl_moe_text\",\"head_dim\":12," ROUTED, OUTER_ALONE(false)},
         {"gemma3", "\"model_type\":\"gemma3_text\"," DENSE, OUTER_ALONE(true)},
-        {"qwen3_5", "\"model_type\":\"qwen3_5_text\"," DENSE DELTA, INNER_ALONE},
+        {"qwen3_5", "\"model_type\":\"qwen3_5_text\"," DENSE DELTA, OUTER_ALONE(false)},
+        {"voxtral_realtime", "\"model_type\":\"voxtral_realtime_text\"," DENSE, OUTER_ALONE(true)},
+        {"vibevoice", "\"model_type\":\"qwen2\"," DENSE, INNER_ALONE},
+        {"voxtral", "\"model_type\":\"llama\"," DENSE, NEVER},
+        {"qwen2_audio", "\"model_type\":\"qwen2\"," DENSE, NEVER},
+        {"audioflamingo3", "\"model_type\":\"qwen2\"," DENSE, NEVER},
+        {"mllama", "\"model_type\":\"mllama_text_model\",\"cross_attention_layers\":[1]," DENSE, NEVER},
         {"qwen2_vl", "\"model_type\":\"qwen2_vl_text\"," DENSE, EITHER},
         {"glm_ocr", "\"model_type\":\"glm_ocr_text\"," DENSE, EITHER},
         {"llava", "\"model_type\":\"llama\"," DENSE, EITHER},

@@ -56,6 +56,56 @@ static void test_reads(void **state)
     arena_close(a);
 }
 
+/* Rows whose labels the script of their runs contradicts: by engine, version, model, device and day, no others. They
+ * are predicted as rows that say so themselves. */
+static void test_corrected(void **state)
+{
+    (void)state;
+#define DAY                                                                                                            \
+    "engine,engine_version,measured,model,system,tp,attention_dp,ep,weights,prompt_tokens,output_tokens,"              \
+    "concurrency,ttft_ms,tpot_ms\n"
+#define OSS "openai/gpt-oss-120b,h200_sxm,4,1,"
+#define R1 "deepseek-ai/DeepSeek-R1,h200_sxm,"
+    static const struct {
+        const char *row;
+        const char *version;
+        int64_t tp, attention_dp, ep;
+        bool corrected;
+    } CASES[] = {
+        {"trtllm,,2025-11-02," OSS "1,mxfp4,1024,1024,16,90,7.2\n", "gpt-oss-dev", 4, 1, 4, true},
+        {"trtllm,gpt-oss-dev,," OSS "4,mxfp4,1024,1024,16,90,7.2\n", "gpt-oss-dev", 4, 1, 4, false},
+        {"trtllm,,2025-11-03," OSS "1,mxfp4,1024,1024,16,90,7.2\n", "", 4, 1, 1, false},
+        {"trtllm,1.0,2025-11-02," OSS "1,mxfp4,1024,1024,16,90,7.2\n", "1.0", 4, 1, 1, false},
+        {"vllm,,2025-11-02," OSS "1,mxfp4,1024,1024,16,90,7.2\n", "", 4, 1, 1, false},
+        {"trtllm,,2025-11-02,openai/gpt-oss-120b,h100_sxm,4,1,1,mxfp4,1024,1024,16,90,7.2\n", "", 4, 1, 1, false},
+        {"trtllm,,2025-11-02," R1 "8,1,1,fp8_block,8192,1024,32,900,36\n", "1.1.0rc2.post2", 8, 1, 8, true},
+        {"trtllm,,2025-11-02," R1 "8,1,1,fp8_block,8192,1024,33,900,36\n", "1.1.0rc2.post2", 1, 8, 8, true},
+        {"trtllm,,2025-11-02," R1 "8,1,1,fp8_block,1024,1024,64,900,36\n", "1.1.0rc2.post2", 8, 1, 8, true},
+    };
+    enum { N = sizeof CASES / sizeof CASES[0] };
+    struct arena *a = arena_open();
+    struct served s;
+    struct err e = {0};
+    const char *text = DAY;
+    for (size_t i = 0; i < N; i++) assert_non_null(text = arena_printf(a, "%s%s", text, CASES[i].row));
+    const char *path = write_text(a, text);
+    if (served_read(a, path, &s, &e) != ERR_OK || served_predict(a, &s, &e) != ERR_OK) fail_msg("%s", e.text);
+    assert_int_equal(s.n, N);
+    for (size_t i = 0; i < N; i++) {
+        const struct served_row *r = &s.row[i];
+        if (strcmp(r->version, CASES[i].version) != 0 || r->tp != CASES[i].tp || r->ep != CASES[i].ep ||
+            r->attention_dp != CASES[i].attention_dp || r->corrected != CASES[i].corrected || r->why)
+            fail_msg("row %zu: version '%s', %lld x %lld ranks, %lld parts: %s", i, r->version, (long long)r->tp,
+                     (long long)r->attention_dp, (long long)r->ep, r->why ? r->why : "scored");
+    }
+    const struct engine_closed *said = &s.row[1].closed, *corrected = &s.row[0].closed, *labelled = &s.row[2].closed;
+    assert_true(fabs(corrected->token.of_decode.kernels_s / said->token.of_decode.kernels_s - 1) < 1e-12);
+    assert_true(fabs(corrected->token.of_prompt.kernels_s / said->token.of_prompt.kernels_s - 1) < 1e-12);
+    assert_true(fabs(corrected->token.of_decode.kernels_s / labelled->token.of_decode.kernels_s - 1) > 0.02);
+    assert_true(unlink(path) == 0);
+    arena_close(a);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -218,6 +268,9 @@ static void test_servers(void **state)
     if (served_read(a, path, &s, &e) != ERR_OK || served_predict(a, &s, &e) != ERR_OK ||
         served_leave_out(&s, &e) != ERR_OK || served_groups(a, &s, 0, &g, &n, &e) != ERR_OK)
         fail_msg("%s", e.text);
+    size_t corrected = 0;
+    for (size_t i = 0; i < s.n; i++) corrected += s.row[i].corrected;
+    assert_int_equal(corrected, 37); /* 16 of DeepSeek, 21 of gpt-oss */
     for (size_t i = 0; i < n; i++) {
         struct engine stated;
         const bool dense = strcmp(g[i].kind, "dense") == 0, all = strcmp(g[i].kind, "all") == 0;
@@ -314,8 +367,8 @@ static void test_elsewhere(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reads),   cmocka_unit_test(test_refused),   cmocka_unit_test(test_finds_terms),
-        cmocka_unit_test(test_servers), cmocka_unit_test(test_elsewhere),
+        cmocka_unit_test(test_reads),       cmocka_unit_test(test_corrected), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_finds_terms), cmocka_unit_test(test_servers),   cmocka_unit_test(test_elsewhere),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

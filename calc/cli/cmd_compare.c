@@ -6,6 +6,7 @@
 #include "calc/base/text.h"
 #include "calc/cli/commands.h"
 #include "calc/cli/compare.h"
+#include "calc/cli/layout_options.h"
 #include "calc/cli/preset.h"
 #include "calc/cli/scope.h"
 #include "calc/model/whatif.h"
@@ -35,6 +36,10 @@ static const struct option OPTIONS[] = {
     SCOPE_TEXT("weights", 0, "FORMAT", NULL,
                "format of the linear layers of every row whose what-if gives no other (default: as stored)"),
     SCOPE_TEXT("kv", 0, "FORMAT", NULL, "format of the cache of every row whose what-if gives no other"),
+    SCOPE_TEXT("activations", 0, "FORMAT", NULL, "format of activations of every row"),
+    OFFLOAD_OPTIONS,
+    LORA_OPTIONS,
+    TOWERS_OPTION,
     {.name = "context",
      .letter = 'c',
      .kind = OPTION_TEXT,
@@ -125,6 +130,10 @@ static enum err_code read_request(struct arena *a, const struct option_values *v
     TRY(option_count(v, "source", 1, TOKENS_MAX, &m->source_tokens, e));
     m->weights = option_get(v, "weights");
     m->kv = option_get(v, "kv");
+    m->activations = option_get(v, "activations");
+    TRY(offload_options_parse(v, &m->offload, e));
+    TRY(lora_options_parse(v, 0, &m->adapters, e));
+    m->towerless = option_get(v, "no-towers") != NULL;
     m->course = option_get(v, "course") != NULL;
     m->conventions = cost_conventions_of(m->course);
     m->fidelity =

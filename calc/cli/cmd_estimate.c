@@ -76,7 +76,7 @@ static const struct option OPTIONS[] = {
     TEXT("lora", 0, "R[:MODULE,...]", NULL,
          "price a low-rank adapter of rank R on q,v or: q, k, v, o, gate, up, down, all (column lora_bytes)"),
     LORA_OPTIONS,
-    FLAG("no-towers", "serve text alone: image and audio towers are not loaded"),
+    TOWERS_OPTION,
     {.name = "weights",
      .kind = OPTION_TEXT,
      .value = "FORMAT",

@@ -235,7 +235,9 @@ static enum err_code list_dtypes(struct listing *l, struct err *e)
     if (!rows) return err_nomem(e);
     for (size_t i = 0; i < n; i++) {
         const bool rows_alone = d[i].group_in < 0; /* then bits depend on the length of a row */
-        const char *of = d[i].group_in == GROUP_HEAD ? "head" : "row";
+        const char *of = d[i].group_in == GROUP_HEAD     ? "head"
+                         : d[i].group_in == GROUP_LATENT ? "128 of a latent"
+                                                         : "row";
         const char *bits = rows_alone ? arena_printf(l->arena, "%g + %g/%s bits", d[i].bits, d[i].scale_bits, of)
                                       : arena_printf(l->arena, "%.6g bits", dtype_bits_per_weight(&d[i], 1));
         rows[i] = (struct text_row){d[i].name, bits,

@@ -87,7 +87,10 @@ static const struct option OPTIONS[] = {
          "it is "
          "waited for, 20s and no longer than the budget",
      .group = "Store"},
-    {.name = "last", .kind = OPTION_TEXT, .value = "N", .help = "history, export: the newest N results"},
+    {.name = "last",
+     .kind = OPTION_TEXT,
+     .value = "N",
+     .help = "history, export: the newest N results; of text and md 1000, else all"},
     {.name = "outcome", .kind = OPTION_TEXT, .value = "NAME", .help = "history, export: measured, noisy, wrong, ..."},
     {.name = "kind",
      .kind = OPTION_TEXT,

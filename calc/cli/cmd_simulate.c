@@ -43,6 +43,7 @@ static const struct option OPTIONS[] = {
     TEXT("cpu-offload-gb", "N", NULL,
          "GiB of each GPU's weights that stay at the host and are read in every step (vLLM's name)"),
     LORA_OPTIONS,
+    TOWERS_OPTION,
     {.name = "trace",
      .kind = OPTION_TEXT,
      .value = "FILE",
@@ -64,6 +65,9 @@ static const struct option OPTIONS[] = {
          "empirical:FILE; each "
          "with ,max=N"),
     TEXT("generate", "LENGTH", "200", "tokens out, likewise"),
+    TEXT("source", "N", NULL,
+         "encoder-decoders: tokens that the encoder reads of every request (default: as many as the file says); the "
+         "--prompt is what the decoder begins with (default: what the class does)"),
     TEXT("samples", "N", "1", "answers to each prompt, which share its cache"),
     TEXT("turns", "N", "1", "requests of a conversation; each has all that was said before in its prompt"),
     TEXT("think", "TIME", "0s", "from an answer to the next request of the same client or conversation"),

@@ -26,6 +26,7 @@ static const struct option OPTIONS[] = {
      .kind = OPTION_FLAG,
      .group = "What",
      .help = "of 'max batch', 'max context': image and audio towers are not loaded"},
+    OFFLOAD_OPTIONS,
     SCOPE_MODEL,
     SCOPE_CONVENTIONS("decode"),
 };
@@ -176,9 +177,11 @@ static enum err_code time_option(const struct option_values *v, const char *name
     return option_time(v, name, out, e);
 }
 
-static enum err_code open_step(struct arena *a, const struct scope *s, double beside_bytes, struct step **out,
-                               struct err *e)
+static enum err_code open_step(struct arena *a, const struct scope *s, const struct offload_request *away,
+                               struct step **out, struct err *e)
 {
+    struct offload offload;
+    TRY(offload_options_open(away, &s->hw, &offload, NULL, e));
     const struct quantity_scope *q = &s->quantity;
     const struct step_setup setup = {.model = q->model,
                                      .hw = &s->hw,
@@ -188,7 +191,7 @@ static enum err_code open_step(struct arena *a, const struct scope *s, double be
                                      .prefill_together = q->prefill_together,
                                      .uncached = model_passes_whole(q->model),
                                      .pass_tokens = q->model->block_tokens,
-                                     .beside_bytes = beside_bytes,
+                                     .offload = offload,
                                      .block_tokens = 16};
     return step_compile(a, &setup, out, e);
 }
@@ -239,10 +242,12 @@ static enum err_code largest(struct arena *a, const struct option_values *v, enu
     if (!isnan(q.ttft_s) && model_passes_whole(&s.model))
         return err_set(e, ERR_USAGE, "--ttft: %s has no prefill, every pass takes the whole sequence: --tpot is of one",
                        s.model.name);
-    const double beside = estimate_towers_loaded(&s.model, s.quantity.tp);
-    if (option_given(v, "no-towers") && !(beside > 0))
-        return err_set(e, ERR_USAGE, "--no-towers: %s has none that are counted", s.model.name);
-    TRY(open_step(a, &s, option_given(v, "no-towers") ? 0 : beside, &q.step, e));
+    const struct model_beside held = model_beside(&s.model);
+    const double beside = model_beside_bytes(&held, (double)s.quantity.tp);
+    TRY(layout_options_towers(v, &s.model, e));
+    struct offload_request away;
+    TRY(offload_options_parse(v, &away, e));
+    TRY(open_step(a, &s, &away, &q.step, e));
     if (!step_timed(q.step) && (!isnan(q.tpot_s) || !isnan(q.ttft_s)))
         return err_set(e, ERR_INPUT, "%s: no peak rate is known, so no latency can be promised", s.hw.file);
     q.capacity_bytes = hw_capacity_bytes(&s.hw);
@@ -251,10 +256,13 @@ static enum err_code largest(struct arena *a, const struct option_values *v, enu
     if (of == LIMIT_CONTEXT && rows > 0 && rows < q.most) q.most = rows;
     const struct limit r = limit_find(&q);
     TRY(out_open(a, NULL, &o, e));
+    if (step_offloaded_bytes(q.step) > 0)
+        out_printf(o, "%s of weights at the host, not among these\n",
+                   units_format_bytes(weights, step_offloaded_bytes(q.step)));
     out_printf(o, "weights %s%s%s, capacity %s of each GPU%s\n", units_format_bytes(weights, step_weight_bytes(q.step)),
-               !(beside > 0)                  ? ""
-               : option_given(v, "no-towers") ? ", towers not loaded "
-                                              : ", image and audio towers ",
+               !(beside > 0)       ? ""
+               : s.model.towerless ? ", towers not loaded "
+                                   : ", image and audio towers ",
                beside > 0 ? units_format_bytes(towers, beside) : "", units_format_bytes(capacity, q.capacity_bytes),
                s.quantity.tp > 1 ? ", bytes of one rank" : "");
     if (r.value) {
@@ -300,8 +308,10 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
         return err_set(e, ERR_USAGE, "solve: for which symbol? --for SYMBOL");
     if (v.operands_n != 1 || !option_get(&v, "for"))
         return err_set(e, ERR_USAGE, "solve: ridge solve 'LEFT = RIGHT' --for SYMBOL, or 'max batch', 'max context'");
-    if (option_given(&v, "tpot") || option_given(&v, "ttft"))
-        return err_set(e, ERR_USAGE, "--tpot and --ttft go with 'max batch' and 'max context'");
+    static const char *const MEMORY[] = {"tpot", "ttft", "no-towers", "cpu-offload-gb", "host-link"};
+    for (size_t i = 0; i < sizeof MEMORY / sizeof *MEMORY; i++)
+        if (option_given(&v, MEMORY[i]))
+            return err_set(e, ERR_USAGE, "--%s goes with 'max batch' and 'max context'", MEMORY[i]);
     return solve(a, &v, e);
 }
 

@@ -38,7 +38,7 @@ static const struct column COLUMNS[] = {
         "whole model, cache of one sequence at the context, windows cut"),
     ROW(kv_ratio, REAL, RATIO, COLUMN_SHOWN, "KV x", "cache of one sequence over that of the first row"),
     ROW(batch, INT, COUNT, 0, "batch", "sequences that memory_bytes and fits are about"),
-    ROW(memory_bytes, COUNT, BYTES, COLUMN_SHOWN, "memory", "weights + KV + state + activations on one GPU"),
+    ROW(memory_bytes, COUNT, BYTES, COLUMN_SHOWN, "memory", "weights + towers + KV + state + activations on one GPU"),
     ROW(capacity_bytes, COUNT, BYTES, 0, "capacity", "usable memory of one GPU"),
     ROW(fits, BOOL, NONE, 0, "fits", "memory_bytes within capacity; a row that does not fit has no times"),
     ROW(max_batch, INT, COUNT, COLUMN_SHOWN, "max B", "largest batch of one copy: as ridge solve 'max batch'"),

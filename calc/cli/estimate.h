@@ -145,11 +145,6 @@ struct estimate_case {
     struct estimate_clock *clock; /* of it, calibrated; NULL without */
 };
 
-/* estimate_tower_bytes -- of one GPU, towers that are loaded; unknown ones are nothing here. estimate_towers_loaded --
- * of a model on that many ranks. */
-double estimate_tower_bytes(const struct estimate_case *c);
-double estimate_towers_loaded(const struct model *m, int64_t tp);
-
 /* estimate_switches_like -- q's conventions and fidelity as another tool counts (--like). estimate_switches_parse --
  * fusions, routing, forms and overlap. estimate_switches_check -- whether a case has what they are about.
  * estimate_switches_text -- those that differ from the defaults, each behind a blank; NULL: no memory. Errors:

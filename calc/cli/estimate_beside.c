@@ -18,28 +18,6 @@ enum err_code estimate_weight_bytes(struct arena *a, const struct model *m, doub
     return sym_constant(bytes, out) ? ERR_OK : err_set(e, ERR_RANGE, "the bytes of the weights are no number");
 }
 
-/* Towers keep the file's plain format, whatever the linear layers are stored in. */
-static double loaded(const struct model_tower *t, int64_t tp, double element_bytes)
-{
-    return ((t->params - t->whole_params) / (double)tp + t->whole_params) * element_bytes;
-}
-
-static double known(double see_bytes, double hear_bytes)
-{
-    return (isnan(see_bytes) ? 0 : see_bytes) + (isnan(hear_bytes) ? 0 : hear_bytes);
-}
-
-double estimate_tower_bytes(const struct estimate_case *c)
-{
-    return known(c->beside.tower_bytes, c->beside.audio_bytes);
-}
-
-double estimate_towers_loaded(const struct model *m, int64_t tp)
-{
-    const double element = m->weights[WEIGHT_OTHER].bits / 8;
-    return known(loaded(&m->tower, tp, element), loaded(&m->audio, tp, element));
-}
-
 enum err_code estimate_beside_open(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
                                    struct err *e)
 {
@@ -47,10 +25,10 @@ enum err_code estimate_beside_open(struct arena *a, const struct estimate_reques
     const struct model *m = &c->model;
     struct estimate_beside *b = &c->beside;
     struct model module;
-    const double element = m->weights[WEIGHT_OTHER].bits / 8;
     *b = (struct estimate_beside){.tower_params = m->tower.params, .audio_params = m->audio.params};
-    b->tower_bytes = q->towerless ? 0 : loaded(&m->tower, c->tp, element);
-    b->audio_bytes = q->towerless ? 0 : loaded(&m->audio, c->tp, element);
+    const struct model_beside sees = model_beside_of(m, &m->tower), hears = model_beside_of(m, &m->audio);
+    b->tower_bytes = m->towerless ? 0 : model_beside_bytes(&sees, (double)c->tp);
+    b->audio_bytes = m->towerless ? 0 : model_beside_bytes(&hears, (double)c->tp);
     b->lora = (struct lora_cost){.params = (double)NAN, .flops_per_token = (double)NAN};
     if (q->lora.rank > 0) TRY(lora_cost(m, &q->lora, &b->lora, e));
     b->lora_bytes = b->lora.params * m->activations.bits / 8;
@@ -71,12 +49,11 @@ enum err_code estimate_beside_open(struct arena *a, const struct estimate_reques
 /* What is not described of a model with an encoder. */
 static enum err_code refuse_beside(const struct estimate_request *q, const struct model *m, struct err *e)
 {
-    const char *what = q->simulated              ? "requests to one are not simulated"
-                       : q->mix_text || q->chunk ? "steps that mix its halves are not described (--mix, --chunk)"
-                       : q->drafting.draft       ? "drafts for one are not described (--draft)"
-                       : q->calibrated           ? "no kernels of one are measured (--fidelity calibrated)"
-                       : q->engine               ? "an engine's pool for both its caches is not described"
-                       : q->training.tokens > 0  ? "training one is not described (--train)"
+    const char *what = q->mix_text || q->chunk      ? "steps that mix its halves are not described (--mix, --chunk)"
+                       : q->drafting.draft          ? "drafts for one are not described (--draft)"
+                       : q->calibrated              ? "no kernels of one are measured (--fidelity calibrated)"
+                       : q->engine && !q->simulated ? "an engine's pool for both its caches is not described"
+                       : q->training.tokens > 0     ? "training one is not described (--train)"
                        : q->lora.rank > 0 || q->adapters.served.slots > 0 ? "adapters of one are not described"
                                                                           : NULL;
     return what ? model_refuse_encoder(m, what, e) : ERR_OK;
@@ -95,7 +72,7 @@ enum err_code estimate_source_open(struct arena *a, const struct estimate_reques
     for (size_t i = 0; i < q->prompt_n; i++) TRY(model_check_source(m, q->prompt[i], e));
     if (!q->averaged && x->source_tokens == 0)
         return err_set(e, ERR_USAGE, "%s: its file does not say how long a source is: --source N%s", m->name,
-                       q->compared ? "" : ", or --prompt N --generate N");
+                       q->compared || q->simulated ? "" : ", or --prompt N --generate N");
     int64_t least = q->averaged ? 0 : x->source_tokens;
     for (size_t i = 0; i < q->prompt_n && q->averaged; i++)
         least = i == 0 || q->prompt[i] < least ? q->prompt[i] : least;

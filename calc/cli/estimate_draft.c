@@ -140,6 +140,7 @@ enum err_code estimate_draft_load(struct arena *a, const char *name, const struc
             if (*p == '+' && p > changes && strchr("abcdefghijklmnopqrstuvwxyz", p[1])) *p = ',';
         TRY(load_named(a, base, target, out, e));
         TRY(whatif_apply_all(a, out, changes, e));
+        out->towerless = true;
         return ERR_OK;
     }
     if (strcmp(name, "medusa") == 0) return err_set(e, ERR_USAGE, "medusa has a number of heads: medusa=4");
@@ -147,7 +148,9 @@ enum err_code estimate_draft_load(struct arena *a, const char *name, const struc
         return err_set(e, ERR_USAGE,
                        "eagle is one head that runs once for each depth (--gamma); heads side by side "
                        "are medusa=4");
-    return load_named(a, name, target, out, e);
+    TRY(load_named(a, name, target, out, e));
+    out->towerless = true; /* images are the target's to see */
+    return ERR_OK;
 }
 
 enum err_code estimate_drafting_judged(struct arena *a, const struct estimate_drafting *d, int64_t *out, struct err *e)
@@ -184,7 +187,6 @@ enum err_code estimate_drafting_open(struct arena *a, const struct estimate_requ
     verify.averaged = draft.averaged = false;
     TRY(step_compile(a, &verify, &s->verify, e));
     draft.model = &c->draft;
-    draft.beside_bytes = 0;
     draft.layout.pp = draft.layout.microbatches = 0; /* whole, on the ranks of the last stage */
     draft.offload = (struct offload){0, 0};          /* the model's weights alone */
     TRY(open_draft(a, q, &draft, c, e));

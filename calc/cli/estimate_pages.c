@@ -136,6 +136,7 @@ enum err_code estimate_pages_open(struct arena *a, const struct option_values *v
     size_t n = 0;
     TRY(cache_mode(v, &rule.states, e));
     TRY(check_states(v, c, r->engine, e));
+    if (m->encoder.layers > 0) return ERR_OK; /* two caches of one width: uniform blocks */
     if (!r->engine->groups_layers || !(keeps_otherwise(m) || (draft && keeps_otherwise(draft)))) return ERR_OK;
     if (r->engine->block_aligns && r->block_tokens > rule.align_tokens) rule.align_tokens = r->block_tokens;
     const size_t most = m->kinds_n + (draft ? draft->kinds_n : 0);

@@ -48,10 +48,11 @@ static enum err_code engine_option(const struct option_values *v, const struct p
 static void refuse_settings(struct estimate_engine *g, const struct model *m)
 {
     const struct pool_request *r = &g->request;
-    if (m->max_context_tokens > 0 && r->max_model_len_tokens > m->max_context_tokens)
+    const int64_t ahead = model_source_ahead(m);
+    if (m->max_context_tokens > 0 && r->max_model_len_tokens - ahead > m->max_context_tokens)
         (void)snprintf(g->refusal, sizeof g->refusal,
                        "refuses max_model_len %lld: the model's own limit is %lld tokens",
-                       (long long)r->max_model_len_tokens, (long long)m->max_context_tokens);
+                       (long long)(r->max_model_len_tokens - ahead), (long long)m->max_context_tokens);
     else if (r->max_num_batched_tokens < r->max_num_seqs)
         (void)snprintf(g->refusal, sizeof g->refusal, "refuses max_num_batched_tokens %lld below max_num_seqs %lld",
                        (long long)r->max_num_batched_tokens, (long long)r->max_num_seqs);
@@ -81,7 +82,7 @@ static enum err_code least_pool(const struct estimate_case *c, struct pool_reque
         const struct step_stage s = step_stage_of(c->step, i);
         struct pool_request one = *r;
         struct pool p;
-        one.weight_bytes_per_gpu = s.weight_bytes + (s.first ? estimate_tower_bytes(c) : 0);
+        one.weight_bytes_per_gpu = s.weight_bytes + s.beside_bytes;
         one.kv_bytes_per_token_per_gpu = s.kv_bytes_per_token;
         if (drafts && s.last) {
             one.weight_bytes_per_gpu += step_weight_bytes(c->speculation.draft);
@@ -131,10 +132,11 @@ enum err_code estimate_engine_open(struct arena *a, const struct estimate_reques
     int64_t len = m->max_context_tokens;
     TRY(engine_option(v, &engine, e));
     TRY(option_count(v, "max-model-len", 1, COUNT_MAX, &len, e));
+    if (len > 0) len += model_source_ahead(m); /* the engine's limit is of its decoder */
     struct pool_request r;
     TRY(pool_defaults(engine, visible, strncmp(c->hw.key, "a100", 4) == 0, option_get(v, "offline") == NULL, len, &r,
                       e));
-    r.weight_bytes_per_gpu = step_weight_bytes(c->step) + estimate_tower_bytes(c);
+    r.weight_bytes_per_gpu = step_weight_bytes(c->step) + step_beside_bytes(c->step);
     r.kv_bytes_per_token_per_gpu = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step) +
                                    step_kv_bytes_per_token_index(c->step);
     if (option_given(v, "block-size")) r.block_tokens = q->block_tokens;

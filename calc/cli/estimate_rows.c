@@ -365,6 +365,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     struct estimate_case *c = out;
     *c = (struct estimate_case){0};
     TRY(model_load(a, model, q->set, q->set_n, &c->model, e));
+    c->model.towerless = q->towerless;
     TRY(set_formats(q, &c->model, e));
     if (q->diffusion_block && c->model.diffusion) c->model.block_tokens = q->diffusion_block;
     if (q->what_if) TRY(whatif_apply_all(a, &c->model, q->what_if, e));
@@ -398,11 +399,11 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
                                      .prefill_together = q->prefill_together,
                                      .uncached = c->uncached,
                                      .averaged = q->averaged,
+                                     .served = q->simulated,
                                      .overlapped = q->overlapped,
                                      .block_tokens = q->block_tokens,
                                      .pass_tokens = c->diffusion.block_tokens,
-                                     .offload = c->offload,
-                                     .beside_bytes = estimate_tower_bytes(c)};
+                                     .offload = c->offload};
     if (step_compile(a, &setup, &c->step, e) != ERR_OK) {
         struct err why = {.code = ERR_OK};
         c->step = NULL;
@@ -425,7 +426,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     if (q->calibrated) TRY(open_calibrated(a, q, c, e));
     if (q->drafting.draft) TRY(estimate_drafting_open(a, q, &setup, c, e));
     TRY(estimate_note_stored(a, q, c, e));
-    TRY(model_check_context(&c->model, estimate_longest(q, &c->model), e));
+    if (!q->simulated) TRY(model_check_context(&c->model, estimate_longest(q, &c->model), e));
     if (q->drafting.draft && model_check_context(&c->draft, estimate_longest(q, &c->draft), e) != ERR_OK)
         return err_prepend(e, "--draft: ");
     TRY(note_rows(a, q, c, e));

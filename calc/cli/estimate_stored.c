@@ -53,7 +53,10 @@ enum err_code estimate_note_stored(struct arena *a, const struct estimate_reques
     bool modules = true;
     const double tower =
         (isnan(m->tower.params) ? 0 : m->tower.params) + (isnan(m->audio.params) ? 0 : m->audio.params);
-    const double tower_bytes = tower * m->weights[WEIGHT_OTHER].bits / 8;
+    struct model all = *m;
+    all.towerless = false;
+    const struct model_beside beside = model_beside(&all);
+    const double tower_bytes = model_beside_bytes(&beside, 1);
     if (m->stored_plain && !isnan(m->stored_elems)) {
         TRY(cost_parameters(a, m, &PLAIN, &p, e));
         const double explains = nearest(m->stored_elems, p.total, tower, c->beside.mtp_params, &modules);

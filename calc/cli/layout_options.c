@@ -217,6 +217,18 @@ const char *layout_stages_text(const struct model *m, const struct layout *l, ch
     return out;
 }
 
+/* ---- towers ---- */
+
+enum err_code layout_options_towers(const struct option_values *v, struct model *m, struct err *e)
+{
+    const struct model_beside b = model_beside(m);
+    if (!option_get(v, "no-towers")) return ERR_OK;
+    if (!(model_beside_bytes(&b, 1) > 0))
+        return err_set(e, ERR_USAGE, "--no-towers: %s has none that are counted", m->name);
+    m->towerless = true;
+    return ERR_OK;
+}
+
 /* ---- weights at the host ---- */
 
 enum err_code offload_options_parse(const struct option_values *v, struct offload_request *out, struct err *e)

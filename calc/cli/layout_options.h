@@ -54,6 +54,12 @@
         LAYOUT_TEXT("host-link", "RATE", NULL,                                                                         \
                     "between a GPU and its host, one direction: 50GB/s (default: the device's PCIe or host_link)")
 
+/* Encoders of images and of sound; the model's towerless is whether it is given. */
+#define TOWERS_OPTION LAYOUT_FLAG("no-towers", "serve text alone: image and audio towers are not loaded")
+
+/* layout_options_towers -- whether m's towers are loaded. Errors: ERR_USAGE the option, of a model that has none. */
+enum err_code layout_options_towers(const struct option_values *v, struct model *m, struct err *e);
+
 /* rate NAN: the device's. */
 struct offload_request {
     double bytes, host_bytes_per_s;

@@ -27,6 +27,7 @@
             "weights", "FORMAT,...", NULL,                                                                             \
             "formats of the linear layers to choose from (default: stored,fp8 of 16-bit models, else stored)"),        \
         LAYOUT_TEXT("kv", "FORMAT,...", NULL, "formats of the KV cache, likewise"),                                    \
+        LAYOUT_TEXT("activations", "FORMAT", NULL, "format of activations"),                                           \
         {.name = "rate",                                                                                               \
          .kind = OPTION_TEXT,                                                                                          \
          .value = "R",                                                                                                 \
@@ -36,6 +37,9 @@
                     "tokens in: N, uniform:A..B, exponential:MEAN, lognormal:MEAN,CV, gamma:MEAN,CV, "                 \
                     "pareto:MEAN,ALPHA or empirical:FILE; each with ,max=N"),                                          \
         LAYOUT_TEXT("generate", "LENGTH", "200", "tokens out, likewise"),                                              \
+        LAYOUT_TEXT("source", "N", NULL,                                                                               \
+                    "encoder-decoders: tokens that the encoder reads of every request (default: the file's); the "     \
+                    "--prompt is what the decoder begins with (default: what the class does)"),                        \
         LAYOUT_TEXT("arrivals", "PROCESS", "poisson",                                                                  \
                     "poisson, gamma:CV, bursty:RATIO,TIME or diurnal:SWING,TIME (1d)"),                                \
         LAYOUT_TEXT("trace", "FILE", NULL,                                                                             \
@@ -62,6 +66,7 @@
         LAYOUT_TEXT("max-num-batched-tokens", "N,...", "512..8192*2", "most tokens of a step"),                        \
         LAYOUT_TEXT("gpu-memory-utilization", "FRAC", NULL, "part of the GPU that the engine takes (default: 0.9)"),   \
         LAYOUT_TEXT("tp", "N", NULL, "ranks that split every layer"), LAYOUT_OPTIONS, OFFLOAD_OPTIONS, LORA_OPTIONS,   \
+        TOWERS_OPTION,                                                                                                 \
         LAYOUT_FLAG("prefix-cache", "of a trace whose prompts share blocks: kept by every copy, and simulated so"),    \
         LAYOUT_TEXT("kv-offloading-size", "N", NULL,                                                                   \
                     "and at the host of a copy, GiB of all its GPUs together (vLLM's name): loaded over --host-link"), \
@@ -103,6 +108,7 @@ struct plan_case {
     struct planner_device *device;
     struct planner_format *format;
     struct workload work;
+    int64_t source;                                   /* tokens that an encoder reads, in front of each prompt; 0 */
     const char *arrivals, *prompt, *generate, *trace; /* as asked; NULL */
     double tokens_per_day;                            /* NAN: not asked */
     struct workload_spec spec;                        /* of made requests */

@@ -42,6 +42,8 @@ static void put_same(struct words *w, const struct option_values *v)
 {
     static const char *const TEXTS[] = {"set",
                                         "what-if",
+                                        "activations",
+                                        "source",
                                         "cpu-offload-gb",
                                         "host-link",
                                         "max-loras",
@@ -52,7 +54,7 @@ static void put_same(struct words *w, const struct option_values *v)
                                         "kv-offloading-size",
                                         "gpu-memory-utilization",
                                         "framework"},
-                             *const FLAGS[] = {"fully-sharded-loras"};
+                             *const FLAGS[] = {"fully-sharded-loras", "no-towers"};
     for (size_t i = 0; i < sizeof TEXTS / sizeof *TEXTS; i++)
         if (option_given(v, TEXTS[i])) put_option(w, TEXTS[i], option_get(v, TEXTS[i]));
     for (size_t i = 0; i < sizeof FLAGS / sizeof *FLAGS; i++)
@@ -96,7 +98,7 @@ static void put_requests(struct words *w, const struct plan_case *c)
         put_option(w, "generate", c->generate);
         if (option_given(c->options, "seed")) put_option(w, "seed", option_get(c->options, "seed"));
     }
-    put(w, "--max-model-len %lld", (long long)q->traffic.longest_tokens);
+    put(w, "--max-model-len %lld", (long long)(q->traffic.longest_tokens - c->source));
     if (c->truncated > 0) put(w, "--truncate");
     if (q->prefix_cache) put(w, "--prefix-cache");
 }

@@ -92,14 +92,17 @@ enum err_code plan_formats_open(struct arena *a, const struct option_values *v, 
     c->hub = model_hub_id(a, option_get(v, "model"));
     if (!c->hub) c->hub = emit_source(a, option_get(v, "model"), EMIT_CHECKPOINT);
     if (!c->hub) return err_nomem(e);
+    if (option_get(v, "activations")) TRY(dtype_find(option_get(v, "activations"), &first.activations, e));
     if (option_get(v, "what-if")) TRY(whatif_apply_all(a, &first, option_get(v, "what-if"), e));
     TRY(lora_options_parse(v, 0, &c->adapters, e));
     TRY(lora_options_apply(&c->adapters, &first, e));
+    TRY(layout_options_towers(v, &first, e));
     if (first.diffusion) return err_set(e, ERR_USAGE, "%s: diffusion models are not planned", first.name);
     if (first.bidirectional) return err_set(e, ERR_USAGE, "%s: it does not generate, so there is no TPOT", first.name);
-    TRY(model_refuse_encoder(&first, "services of one are not planned", e));
+    TRY(plan_source_open(v, &first, c, e));
     c->model = first.name;
     c->max_context_tokens = model_context_limit(&first);
+    if (c->max_context_tokens > 0) c->max_context_tokens += c->source;
     const bool wide = !first.weights_unknown && model_linear_format(&first)->bits == 16;
     TRY(formats(a, v, "weights", wide, &weights, &weights_n, e));
     TRY(formats(a, v, "kv", first.kv.bits == 16 && stored_has_cache(&first), &kv, &kv_n, e));
@@ -111,8 +114,11 @@ enum err_code plan_formats_open(struct arena *a, const struct option_values *v, 
         *f = (struct planner_format){.model = &models[i], .weights = weights[i / kv_n], .kv = kv[i % kv_n]};
         /* each its own: formats are set in the kinds of layers too */
         TRY(model_load(a, option_get(v, "model"), set, set_n, &models[i], e));
+        models[i].activations = first.activations;
         if (option_get(v, "what-if")) TRY(whatif_apply_all(a, &models[i], option_get(v, "what-if"), e));
         TRY(lora_options_apply(&c->adapters, &models[i], e));
+        TRY(layout_options_towers(v, &models[i], e));
+        if (c->source > 0) TRY(model_set_source(&models[i], c->source, e));
         if (f->weights && stored_set_all(&models[i], f->weights, e) != ERR_OK) return err_prepend(e, "--weights: ");
         if (f->kv && stored_set_cache(&models[i], f->kv, e) != ERR_OK) return err_prepend(e, "--kv: ");
         if (models[i].weights_unknown)
@@ -206,7 +212,7 @@ enum err_code plan_choice_open(struct arena *a, const struct option_values *v, s
 {
     struct planner_request *q = &c->request;
     const char *fidelity = option_get(v, "fidelity"), *band = option_get(v, "band");
-    q->fidelity = PLANNER_CALIBRATED;
+    q->fidelity = c->source > 0 ? PLANNER_ROOFLINE : PLANNER_CALIBRATED;
     if (fidelity && strcmp(fidelity, "roofline") == 0)
         q->fidelity = PLANNER_ROOFLINE;
     else if (fidelity && strcmp(fidelity, "bound") == 0)
@@ -224,6 +230,7 @@ enum err_code plan_choice_open(struct arena *a, const struct option_values *v, s
     TRY(range(a, v, "max-num-seqs", &q->seqs, &q->seqs_n, e));
     q->held_seqs = !option_given(v, "max-num-seqs");
     TRY(range(a, v, "max-num-batched-tokens", &q->step_tokens, &q->step_tokens_n, e));
+    TRY(plan_source_whole(a, c, e));
     q->pools = option_get(v, "disagg") != NULL;
     if (q->pools && q->aim != PLANNER_SERVE)
         return err_set(e, ERR_USAGE, "--disagg keeps latencies: not a --job, not --tokens-per-day");

@@ -227,6 +227,12 @@ void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, cons
     plan_near(a, o, c, prefix);
     if (c->unverified && !skipped) plan_say(o, prefix, "not simulated: %s", c->unverified);
     plan_shares(o, c, prefix);
+    if (c->source > 0)
+        plan_say(
+            o, prefix,
+            "note: in front of every prompt %s of a source, which the encoder reads once, whole, in the step of the "
+            "prompt; of tokens in they are counted",
+            text_count(n, c->source, "token"));
     if (x->estimated) plan_say(o, prefix, "note: nobody measured such a layout; its times are estimates");
     if (c->adapters.served.slots > 0)
         plan_say(o, prefix,

@@ -12,10 +12,11 @@
  * the planned cache holds of one sequence, without which no engine starts, and never below the longest. */
 static int64_t longest(const struct plan_case *c, const struct planner_plan *x)
 {
-    const int64_t page = 256, need = c->request.traffic.longest_tokens;
-    const double held = x->pool_bytes / x->sequence_bytes * ceil(c->request.traffic.context_tokens);
+    const int64_t page = 256, need = c->request.traffic.longest_tokens - c->source,
+                  limit = c->max_context_tokens > 0 ? c->max_context_tokens - c->source : 0;
+    const double held = x->pool_bytes / x->sequence_bytes * ceil(c->request.traffic.context_tokens) - (double)c->source;
     int64_t most = (need + need / 4 + page - 1) / page * page;
-    if (c->max_context_tokens > 0 && most > c->max_context_tokens) most = c->max_context_tokens;
+    if (limit > 0 && most > limit) most = limit;
     if (held < (double)most) most = (int64_t)held / page * page;
     return most > need ? most : need;
 }
@@ -30,12 +31,15 @@ enum err_code plan_command(struct arena *a, const struct plan_case *c, const str
         .model = c->hub,
         .layout = x->layout,
         .experts = layout_routed(f->model) != NULL,
+        .encoder = c->source > 0 ? f->model->family : NULL,
+        .towerless = f->model->towerless,
         .max_num_seqs = x->seqs,
         .step_tokens = x->step_tokens,
         .max_model_len = longest(c, x),
-        .longest_tokens = c->request.traffic.longest_tokens,
+        .longest_tokens = c->request.traffic.longest_tokens - c->source,
         .utilization_frac = left,
-        .static_frac = floor((x->weight_bytes + x->pool_bytes) / visible * 1000) / 1000,          /* not a unit */
+        .static_frac =
+            floor((x->weight_bytes + x->tower_bytes + x->pool_bytes) / visible * 1000) / 1000,    /* not a unit */
         .free_frac = floor(x->pool_bytes / (x->pool_bytes + visible * (1 - left)) * 1000) / 1000, /* not a unit */
         .mixed = !c->request.server || c->request.server->mixed,
         .prefill = x->prefill,

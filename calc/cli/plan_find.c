@@ -45,6 +45,7 @@ static enum err_code lengthen(struct arena *a, struct plan_case *c, struct err *
     struct workload_spec s = c->spec;
     s.requests = (int64_t)requests;
     TRY(workload_make(a, &s, &c->work, e));
+    TRY(workload_put_ahead(&c->work, c->source, e));
     c->truncated = workload_truncate(&c->work, q->traffic.longest_tokens);
     return ERR_OK;
 }

@@ -19,7 +19,8 @@ struct layout_row {
     int64_t gpus, nodes, tp, pp, ep, attention_dp, dcp, replicas, batch, batch_per_copy, context, microbatches,
         tp_nodes;
     bool fits;
-    double bubble_frac, weight_bytes, kv_bytes, state_bytes, activation_bytes, memory_bytes, capacity_bytes, left_bytes;
+    double bubble_frac, weight_bytes, tower_bytes, kv_bytes, state_bytes, activation_bytes, memory_bytes,
+        capacity_bytes, left_bytes;
     double prefill_s, prefill_link_s, prefill_sent_bytes, prefill_fabric_bytes;
     double decode_step_s, decode_link_s, decode_sent_bytes, decode_fabric_bytes;
     double user_tok_per_s, throughput_tok_per_s;
@@ -48,10 +49,11 @@ static const struct column COLUMNS[] = {
     ROW(context, INT, COUNT, 0, "context", "tokens of context, and of the prompt"),
     ROW(fidelity, STRING, NONE, 0, "fidelity", "bound or roofline: floors, servers are 2-4 times slower"),
     ROW(weight_bytes, COUNT, BYTES, COLUMN_SHOWN, "weights", "on the fullest GPU"),
+    ROW(tower_bytes, COUNT, BYTES, 0, "towers", "of images and of sound on it; 0 with --no-towers"),
     ROW(kv_bytes, COUNT, BYTES, COLUMN_SHOWN, "KV", "cache on it"),
     ROW(state_bytes, COUNT, BYTES, 0, "state", "recurrent state on it"),
     ROW(activation_bytes, COUNT, BYTES, 0, "act.", "largest operator's inputs and outputs on it"),
-    ROW(memory_bytes, COUNT, BYTES, 0, "total", "weights + KV + state + activations on it"),
+    ROW(memory_bytes, COUNT, BYTES, 0, "total", "weights + towers + KV + state + activations on it"),
     ROW(capacity_bytes, COUNT, BYTES, 0, "capacity", "usable memory of one GPU"),
     ROW(left_bytes, COUNT, BYTES, COLUMN_SHOWN, "left", "capacity - total; negative: so much is missing"),
     ROW(fits, BOOL, NONE, 0, "fits", "total within capacity"),
@@ -97,10 +99,15 @@ static enum err_code open_layouts_model(struct arena *a, const struct option_val
     TRY(model_load(a, option_get(v, "model"), set, n, m, e));
     if (option_get(v, "weights")) TRY(stored_set_all(m, option_get(v, "weights"), e));
     if (option_get(v, "kv")) TRY(stored_set_cache(m, option_get(v, "kv"), e));
+    if (option_get(v, "activations")) TRY(dtype_find(option_get(v, "activations"), &m->activations, e));
     if (option_get(v, "what-if")) TRY(whatif_apply_all(a, m, option_get(v, "what-if"), e));
     struct lora_request adapters;
     TRY(lora_options_parse(v, 0, &adapters, e));
     TRY(lora_options_apply(&adapters, m, e));
+    TRY(layout_options_towers(v, m, e));
+    int64_t source = 0;
+    TRY(option_count(v, "source", 1, TOKENS_MAX, &source, e));
+    if (source > 0) TRY(model_set_source(m, source, e));
     if (m->diffusion) return err_set(e, ERR_USAGE, "%s: layouts of diffusion models are not listed", m->name);
     return ERR_OK;
 }
@@ -131,12 +138,15 @@ static enum err_code open_plan(struct arena *a, const struct option_values *v, s
     const int64_t most = model_context_limit(&p->model);
     if (!option_given(v, "context") && most > 0 && most < p->context) p->context = most;
     TRY(model_check_context(&p->model, p->context, e));
+    const bool encodes = p->model.encoder.layers > 0;
+    const int64_t ahead = model_source_ahead(&p->model);
     TRY(offload_options_open(&away, &p->hw, &offload, NULL, e));
     p->setup =
         (struct step_setup){.model = &p->model,
                             .hw = &p->hw,
                             .layout = {.sp = p->asked.layout.sp, .context_direct = p->asked.layout.context_direct},
                             .any_layout = true,
+                            .served = true,
                             .any_context = p->asked.any_context || p->asked.layout.dcp > 1,
                             .latency = p->asked.latency,
                             .offload = offload,
@@ -148,8 +158,8 @@ static enum err_code open_plan(struct arena *a, const struct option_values *v, s
                                     .gpus = p->gpus,
                                     .per_node = p->per_node,
                                     .batch = p->batch,
-                                    .prompt = (double)p->context,
-                                    .context = (double)p->context,
+                                    .prompt = (double)(encodes ? ahead + p->model.encoder.start_tokens : p->context),
+                                    .context = (double)(ahead + p->context),
                                     .average = 1,
                                     .like = p->asked.layout,
                                     .any_context = p->asked.any_context};
@@ -168,6 +178,7 @@ static void fill_values(const struct layouts_item *i, struct layout_row *r)
 {
     const double *v = i->value;
     r->weight_bytes = v[STEP_weight_bytes];
+    r->tower_bytes = v[STEP_beside_bytes];
     r->kv_bytes = v[STEP_kv_bytes];
     r->state_bytes = v[STEP_state_bytes];
     r->activation_bytes = v[STEP_activation_bytes];
@@ -212,14 +223,23 @@ static enum err_code fill(struct arena *a, const struct plan *p, const struct la
                              .fits = i->verdict == LAYOUTS_FITS,
                              .bubble_frac = layout_bubble(l->pp, l->microbatches),
                              .capacity_bytes = p->q.capacity_bytes};
-    double *const numbers[] = {&r->weight_bytes,       &r->kv_bytes,
-                               &r->state_bytes,        &r->activation_bytes,
-                               &r->memory_bytes,       &r->left_bytes,
-                               &r->prefill_s,          &r->prefill_link_s,
-                               &r->prefill_sent_bytes, &r->prefill_fabric_bytes,
-                               &r->decode_step_s,      &r->decode_link_s,
-                               &r->decode_sent_bytes,  &r->decode_fabric_bytes,
-                               &r->user_tok_per_s,     &r->throughput_tok_per_s};
+    double *const numbers[] = {&r->weight_bytes,
+                               &r->tower_bytes,
+                               &r->kv_bytes,
+                               &r->state_bytes,
+                               &r->activation_bytes,
+                               &r->memory_bytes,
+                               &r->left_bytes,
+                               &r->prefill_s,
+                               &r->prefill_link_s,
+                               &r->prefill_sent_bytes,
+                               &r->prefill_fabric_bytes,
+                               &r->decode_step_s,
+                               &r->decode_link_s,
+                               &r->decode_sent_bytes,
+                               &r->decode_fabric_bytes,
+                               &r->user_tok_per_s,
+                               &r->throughput_tok_per_s};
     for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) *numbers[k] = unknown;
     if (i->verdict != LAYOUTS_ILLEGAL) fill_values(i, r);
     if (i->verdict == LAYOUTS_SHORT)
@@ -263,7 +283,12 @@ static void write_heading(struct out *o, const struct plan *p)
                  far ? units_format(b, UNITS_SECONDS, l->fabric_s) : "", far ? " between nodes" : "",
                  own ? "" : " (NCCL's; --latency, --fabric-latency)");
     put_line(o, "%s", plan_layout_legend(layout_routed(&p->model) != NULL, context_asked(p)));
-    if (p->model.tower.name) put_line(o, "an image tower beside the model is not in memory here");
+    const struct model_beside towers = model_beside(&p->model);
+    if (p->model.towerless)
+        put_line(o, "towers beside the model are not loaded (--no-towers)");
+    else if (model_beside_bytes(&towers, 1) > 0)
+        put_line(o, "totals hold the towers beside it, %s of a copy (--no-towers serves text alone)",
+                 units_format_bytes(a, model_beside_bytes(&towers, 1)));
     if (p->model.notes) put_line(o, "note: %s", p->model.notes);
     if (p->asked.layout.skew > 1)
         put_line(o, "the busiest part of the experts has %.3g times the mean tokens, or all", p->asked.layout.skew);

@@ -17,6 +17,13 @@ enum err_code plan_draft_open(struct arena *a, const struct option_values *v, st
 enum err_code plan_devices_open(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e);
 enum err_code plan_choice_open(struct arena *a, const struct option_values *v, struct plan_case *c, struct err *e);
 
+/* plan_source_open -- the source of an encoder-decoder: c->source, 0 of other models; what is not planned of one is
+ * refused. plan_source_prompt -- what its decoder begins with, else the option; NULL: no memory. plan_source_whole --
+ * steps that have room for a whole source, of those to choose from. Errors: ERR_USAGE; ERR_NOMEM. */
+enum err_code plan_source_open(const struct option_values *v, struct model *m, struct plan_case *c, struct err *e);
+const char *plan_source_prompt(struct arena *a, const struct option_values *v, const struct plan_case *c);
+enum err_code plan_source_whole(struct arena *a, struct plan_case *c, struct err *e);
+
 /* plan_find -- all candidates on paper; where asked, simulations of them; the headroom of the winner. plan_pays --
  * whether the winner's draft does. Errors: those of the planner; ERR_STOPPED. */
 enum err_code plan_find(struct arena *a, struct plan_case *c, struct err *e);

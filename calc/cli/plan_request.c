@@ -10,6 +10,11 @@ static enum err_code check_engine(const struct plan_case *c, struct err *e)
     const struct planner_request *q = &c->request;
     for (size_t i = 0; i < q->formats_n; i++) {
         const struct layout one = layout_whole(NULL);
+        const struct model *m = c->format[i].model;
+        const struct emit_plan of = {
+            .layout = one, .encoder = c->source > 0 ? m->family : NULL, .towerless = m->towerless};
+        if (emit_refusal(c->emit, &of))
+            return err_set(e, ERR_USAGE, "--emit %s: %s", emit_name(c->emit), emit_refusal(c->emit, &of));
         const struct emit_plan p = {.layout = one, .kv = c->format[i].kv};
         const struct emit_plan drafted = {.layout = one,
                                           .drafting = c->draft_kind,
@@ -45,12 +50,17 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
                        "--tpot: every answer %s is one token, which has no time per output token behind it",
                        c->trace ? "of the trace" : "(--generate)");
     TRY(plan_draft_open(a, v, c, e));
+    if (c->draft && model_check_context(&c->draft_model, q->traffic.longest_tokens, e) != ERR_OK)
+        return err_prepend(e, "--draft: ");
     TRY(plan_devices_open(a, v, c, e));
     TRY(plan_choice_open(a, v, c, e));
     if (c->max_context_tokens > 0 && q->traffic.longest_tokens > c->max_context_tokens)
         return err_set(e, ERR_USAGE, "%s takes %lld tokens, but the longest request has %lld, prompt and answer (%s)",
-                       c->model, (long long)c->max_context_tokens, (long long)q->traffic.longest_tokens,
-                       c->trace ? "of the trace: leave its longer requests out" : "lengths end with ',max=N'");
+                       c->model, (long long)(c->max_context_tokens - c->source),
+                       (long long)(q->traffic.longest_tokens - c->source),
+                       c->trace    ? "of the trace: leave its longer requests out"
+                       : c->source ? "of its decoder: what the encoder reads is --source"
+                                   : "lengths end with ',max=N'");
     /* a report shows the simulation, so what it recommends has passed it */
     const bool report = strcmp(v->command->name, "report") == 0;
     c->uneven = q->aim != PLANNER_JOB && (c->trace ? !c->drawn : strcmp(c->arrivals, "poisson") != 0);

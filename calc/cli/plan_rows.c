@@ -21,7 +21,8 @@ struct plan_row {
     int64_t candidates, gpus, tp, pp, attention_dp, ep, dcp, replicas, max_num_seqs, max_num_batched_tokens;
     double usd_per_gpu_h, usd_per_h, usd_per_mtok_in, usd_per_mtok_out, usd_per_mtok;
     double slower, ttft_s, tpot_s, ttft_mean_s, tpot_mean_s, batch, rate_per_s, saturation_per_s, load_frac, busy_frac;
-    double weight_bytes, reserve_bytes, pool_bytes, sequence_bytes, watts, joule_per_tok, makespan_s, tail_s, usd;
+    double weight_bytes, tower_bytes, reserve_bytes, pool_bytes, sequence_bytes, watts, joule_per_tok, makespan_s,
+        tail_s, usd;
 };
 
 #define ROW(field, kind, unit, flags, heading, help)                                                                   \
@@ -70,6 +71,7 @@ static const struct column COLUMNS[] = {
     ROW(load_frac, REAL, FRAC, COLUMN_SHOWN, "load", "rate over saturation"),
     ROW(busy_frac, REAL, FRAC, 0, "busy", "part of the time in steps"),
     ROW(weight_bytes, COUNT, BYTES, 0, "weights", "on the fullest GPU"),
+    ROW(tower_bytes, COUNT, BYTES, 0, "towers", "of images and of sound on it; 0 with --no-towers"),
     ROW(reserve_bytes, REAL, BYTES, 0, "reserve", "what the engine leaves or works in, of it"),
     ROW(pool_bytes, REAL, BYTES, 0, "pool", "cache of it"),
     ROW(sequence_bytes, REAL, BYTES, 0, "seq", "of a sequence of mean context in it"),
@@ -166,6 +168,7 @@ static enum err_code fill(struct arena *a, const struct plan_case *c, const stru
     r->slower = x->slower > 0 && q->fidelity == PLANNER_CALIBRATED ? x->slower : unknown;
     r->busy_frac = steady ? x->point.busy_frac : unknown;
     r->weight_bytes = x->weight_bytes > 0 ? x->weight_bytes : unknown;
+    r->tower_bytes = x->weight_bytes > 0 ? x->tower_bytes : unknown;
     r->reserve_bytes = x->reserve_bytes > 0 ? x->reserve_bytes : unknown;
     r->pool_bytes = x->reserve_bytes > 0 ? x->pool_bytes : unknown;
     r->sequence_bytes = x->sequence_bytes > 0 ? x->sequence_bytes : unknown;

@@ -208,6 +208,9 @@ static void write_memory(struct out *o, const struct plan_case *c)
              : stored_has_cache(c->format[x->format].model) ? "cache"
                                                             : "for states",
              units_format_bytes(u, x->reserve_bytes), cache);
+    if (x->tower_bytes > 0)
+        plan_say(o, IN, "and %s of towers beside the weights (--no-towers serves text alone); no image is encoded here",
+                 units_format_bytes(s, x->tower_bytes));
     plan_hosted(o, c, IN);
 }
 

@@ -83,7 +83,8 @@ static enum err_code open_trace(struct arena *a, const struct option_values *v, 
     for (size_t i = 0; i < sizeof MADE / sizeof *MADE; i++)
         if (option_given(v, MADE[i]))
             return err_set(e, ERR_USAGE, "--trace says when requests come and how long they are: no --%s", MADE[i]);
-    return trace_read(a, c->trace, &c->work, e);
+    TRY(trace_read(a, c->trace, &c->work, e));
+    return workload_put_ahead(&c->work, c->source, e);
 }
 
 /* Whole periods of a rate that changes in time, one at least, of bursts many, as far as so many requests go. */
@@ -131,7 +132,8 @@ static enum err_code open_made(struct arena *a, const struct option_values *v, s
     int64_t seed = 1;
     struct workload_spec s = {.turns = 1, .samples = 1, .requests = PLAN_DRAWN, .rate_per_s = rate};
     c->arrivals = option_get(v, "arrivals");
-    c->prompt = option_get(v, "prompt");
+    c->prompt = plan_source_prompt(a, v, c);
+    if (!c->prompt) return err_nomem(e);
     c->generate = option_get(v, "generate");
     TRY(option_count(v, "seed", 0, UINT32_MAX, &seed, e));
     s.seed = (uint64_t)seed;
@@ -140,6 +142,7 @@ static enum err_code open_made(struct arena *a, const struct option_values *v, s
     if (workload_length_parse(a, c->generate, &s.output, e) != ERR_OK) return err_prepend(e, "--generate: ");
     whole_periods(c, &s);
     TRY(workload_make(a, &s, &c->work, e));
+    TRY(workload_put_ahead(&c->work, c->source, e));
     c->spec = s;
     return open_flow(a, c, &s, e);
 }

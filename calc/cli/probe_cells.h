@@ -4,6 +4,7 @@
 #ifndef RIDGE_CLI_PROBE_CELLS_H
 #define RIDGE_CLI_PROBE_CELLS_H
 
+#include "calc/fit/rows.h"
 #include "probe/result.h"
 
 /* The columns: a row that has a cell of the first, the kernel, has the others as the probe means them. */
@@ -12,10 +13,9 @@
 #define PROBE_CELLS_IDENTITY "identity" /* of a ceiling: machine and software, JSON */
 #define PROBE_CELLS_STARTED "started"   /* of a ceiling: the run that measured its set */
 
-/* How many kinds of rows (measured in the store that wrote the file, imported there, ...) count before a row where they
- * are of one call, or before a ceiling: of any row, empty: none. */
-#define PROBE_CELLS_PRECEDENCE "precedence"
-enum { PROBE_CELLS_PRECEDENCE_MAX = 1000000 };
+/* Of a row, and of a ceiling likewise: how many kinds of rows count before it (rows.h). */
+#define PROBE_CELLS_PRECEDENCE ROWS_PRECEDENCE
+enum { PROBE_CELLS_PRECEDENCE_MAX = ROWS_PRECEDENCE_MAX };
 
 struct probe_cell {
     const char *column;

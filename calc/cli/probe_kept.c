@@ -39,7 +39,9 @@ enum err_code probe_device_name(struct arena *a, const struct option_values *v, 
     struct this_cpu cpu;
     *out = option_given(v, "device") ? option_get(v, "device") : "";
     int64_t threads;
-    if (!this_cpu_named(*out, &threads)) return ERR_OK;
+    bool named;
+    TRY(this_cpu_named(*out, &named, &threads, e));
+    if (!named) return ERR_OK;
     TRY(this_cpu_load(a, option_get(v, "store"), threads, &cpu, e));
     *out = cpu.hw.name;
     return ERR_OK;
@@ -121,11 +123,28 @@ enum err_code probe_check_found(struct arena *a, struct store *s, const struct s
     return err_set(e, ERR_NO, "no such results; there are %zu of other kernels, devices, outcomes or kinds", n);
 }
 
+/* Rows of text and md are kept until the widest cell is known, 7 kB each: without --last a page of the newest. */
+enum { PAGE = 1000 };
+
+static enum err_code take_page(struct arena *a, struct store *s, struct store_filter *f, const char **note,
+                               struct err *e)
+{
+    int64_t n;
+    if (f->last) return ERR_OK;
+    TRY(store_count(s, f, &n, e));
+    if (n <= PAGE) return ERR_OK;
+    f->last = PAGE;
+    *note = arena_printf(a, "the newest %d of %lld results: --last N shows more, -f csv, json or jsonl all.", PAGE,
+                         (long long)n);
+    return *note ? ERR_OK : err_nomem(e);
+}
+
 /* The table of a history, which text shows as its rows want. */
 struct history {
     struct column *columns;
     struct probe_sink sink; /* opened by the first row: without any there is no table */
     const char *device;     /* of the first */
+    const char *note;       /* of what is left out; NULL: nothing */
     bool several, over;
 };
 
@@ -141,6 +160,8 @@ static enum err_code add_row(struct arena *a, const struct option_values *v, str
                           .schema = "ridge.probe.1",
                           .tool = commands_tool()};
         t.scenario_json = option_scenario_json(a, v);
+        t.notes = &h->note;
+        t.n_notes = h->note != NULL;
         h->device = arena_strndup(a, r->origin.device, strlen(r->origin.device));
         if (!h->device) return err_nomem(e);
         TRY(probe_sink_open(a, v, &t, TABLE_TEXT, &h->sink, e));
@@ -181,8 +202,9 @@ enum err_code probe_history(struct arena *a, const struct option_values *v, cons
     h.columns = arena_array(a, probe_row_columns_n, sizeof *h.columns);
     if (!h.columns) return err_nomem(e);
     memcpy(h.columns, probe_row_columns, probe_row_columns_n * sizeof *h.columns);
-    TRY(store_each(a, s, &f, &c, e));
     const bool kept = format == TABLE_TEXT || format == TABLE_MD;
+    if (kept) TRY(take_page(a, s, &f, &h.note, e));
+    TRY(store_each(a, s, &f, &c, e));
     if (kept) store_share(c);
     enum err_code code = ERR_OK;
     for (bool more = true; more && code == ERR_OK;) {

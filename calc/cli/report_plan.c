@@ -108,16 +108,17 @@ static void memory(struct report *r)
     const struct hw *hw = r->c->device[x->device].hw;
     const double fit = floor(x->pool_bytes / x->sequence_bytes);
     const char *names[3], *const WHAT[] = {"weights", "cache", "engine"};
-    const double parts[] = {x->weight_bytes, x->pool_bytes, x->reserve_bytes};
+    const double parts[] = {x->weight_bytes + x->tower_bytes, x->pool_bytes, x->reserve_bytes};
     char s[TEXT], u[TEXT];
     report_section(r->o, "memory", "Memory of a GPU");
     for (size_t i = 0; i < 3; i++) names[i] = arena_printf(r->arena, "%s %s", WHAT[i], units_format_bytes(s, parts[i]));
     report_bar(r->o, "c-memory", "Memory of the fullest GPU", 3, names, parts);
     report_table(r->o, "Bytes of the fullest GPU", 4, HEAD, 2);
-    put_figure(r, "usable", units_format_bytes(s, x->weight_bytes + x->pool_bytes + x->reserve_bytes),
+    put_figure(r, "usable", units_format_bytes(s, parts[0] + x->pool_bytes + x->reserve_bytes),
                "weights + cache + what the engine leaves or works in", arena_printf(r->arena, "of a %s", hw->name));
-    put_figure(r, "weights", units_format_bytes(s, x->weight_bytes), "stored bytes of the parts that this GPU holds",
-               NULL);
+    put_figure(r, "weights", units_format_bytes(s, parts[0]), "stored bytes of the parts that this GPU holds",
+               x->tower_bytes > 0 ? arena_printf(r->arena, "%s of them towers", units_format_bytes(u, x->tower_bytes))
+                                  : NULL);
     put_figure(r, "left to the engine", units_format_bytes(s, x->reserve_bytes),
                "the part that it does not take, activations of its largest step, and what is outside its allocator",
                arena_printf(r->arena, "steps of %s and %s", text_count(tokens, x->step_tokens, "token"),

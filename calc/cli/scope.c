@@ -109,7 +109,9 @@ enum err_code scope_gpu(struct arena *a, const struct option_values *v, const ch
         if (!text) return err_nomem(e);
     }
     int64_t threads;
-    if (!this_cpu_named(text, &threads)) return hw_load(a, text, hw, e);
+    bool this_cpu;
+    TRY(this_cpu_named(text, &this_cpu, &threads, e));
+    if (!this_cpu) return hw_load(a, text, hw, e);
     struct this_cpu cpu;
     TRY(this_cpu_load(a, option_get(v, "store"), threads, &cpu, e));
     *hw = cpu.hw;
@@ -150,7 +152,7 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     const char *name = option_get(v, "model");
     TRY(scope_settings(a, option_get(v, "set"), &set, &n, e));
     if (!name) {
-        static const char *const OF_MODEL[] = {"set",   "weights", "kv",    "what-if",
+        static const char *const OF_MODEL[] = {"set",   "weights", "kv",    "activations", "what-if",
                                                "layer", "block",   "steps", "max-loras"};
         for (size_t i = 0; i < sizeof OF_MODEL / sizeof OF_MODEL[0]; i++) {
             if (option_get(v, OF_MODEL[i])) return err_set(e, ERR_USAGE, "--%s needs -m", OF_MODEL[i]);
@@ -161,6 +163,7 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     TRY(model_load(a, name, set, n, &s->model, e));
     if (option_get(v, "weights")) TRY(stored_set_all(&s->model, option_get(v, "weights"), e));
     if (option_get(v, "kv")) TRY(stored_set_cache(&s->model, option_get(v, "kv"), e));
+    if (option_get(v, "activations")) TRY(dtype_find(option_get(v, "activations"), &s->model.activations, e));
     TRY(option_count(v, "block", 1, 1 << 20, &block, e));
     TRY(option_count(v, "steps", 1, 1 << 20, &steps, e));
     TRY(model_set_blocks(&s->model, block, steps, e));

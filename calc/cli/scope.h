@@ -30,7 +30,8 @@
          .value = "CHANGE,...",                                                                                        \
          .help = "change the model that was read: gqa=8, mla=512+64, ... (ridge list what-ifs)"},                      \
         SCOPE_TEXT("weights", 0, "FORMAT", NULL, "number format of the weights (default: as stored)"),                 \
-        SCOPE_TEXT("kv", 0, "FORMAT", NULL, "number format of the cache"), LORA_OPTIONS,                               \
+        SCOPE_TEXT("kv", 0, "FORMAT", NULL, "number format of the cache"),                                             \
+        SCOPE_TEXT("activations", 0, "FORMAT", NULL, "number format of activations"), LORA_OPTIONS,                    \
         SCOPE_TEXT("block", 0, "N", NULL, "diffusion models: tokens of a block, those before it cached"),              \
         SCOPE_TEXT("steps", 0, "N", NULL, "diffusion models: passes that settle a block (default: one a token)"),      \
         SCOPE_TEXT("source", 0, "N", NULL,                                                                             \

@@ -50,6 +50,23 @@ static enum err_code check_pools(const struct option_values *v, const struct sim
 
 /* ---- model ---- */
 
+/* What servers do with prompts of a decoder alone. */
+static enum err_code check_source(const struct option_values *v, const struct simulate_case *c, struct err *e)
+{
+    static const char *const OF_DECODERS[] = {"prefix-cache", "kv-offloading-size", "enable-hierarchical-cache",
+                                              "shared-prefix", "turns"};
+    const struct model *m = &c->of.model;
+    if (c->server_text)
+        TRY(model_refuse_encoder(m, "steps of a server with one are not measured (--server none: floors)", e));
+    if (c->setup.pools.prefill > 0)
+        TRY(model_refuse_encoder(m, "no engine is known to send its caches between pools (--policy disagg)", e));
+    for (size_t i = 0; i < sizeof OF_DECODERS / sizeof *OF_DECODERS; i++)
+        if (option_given(v, OF_DECODERS[i]) && m->encoder.layers > 0)
+            return err_set(e, ERR_USAGE, "%s has an encoder, and engines share no prompts of one (--%s)", m->name,
+                           OF_DECODERS[i]);
+    return ERR_OK;
+}
+
 static enum err_code open_model(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
 {
     struct estimate_request *q = &c->request;
@@ -60,12 +77,8 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
                        v->operands[0]);
     if (!option_get(v, "model")) return err_set(e, ERR_USAGE, "simulate: which model? -m NAME (ridge list models)");
     TRY(scope_settings(a, option_get(v, "set"), &q->set, &q->set_n, e));
-    if (!option_get(v, "gpu")) { /* which are not asked for where no GPU would do */
-        struct model m;
-        TRY(model_load(a, option_get(v, "model"), q->set, q->set_n, &m, e));
-        TRY(model_refuse_encoder(&m, "requests to one are not simulated", e));
-        return err_set(e, ERR_USAGE, "simulate: which GPUs? -g NAME[:N] (ridge list hardware)");
-    }
+    if (!option_get(v, "gpu")) return err_set(e, ERR_USAGE, "simulate: which GPUs? -g NAME[:N] (ridge list hardware)");
+    TRY(option_count(v, "source", 1, WORKLOAD_TOKENS_MAX, &q->source_tokens, e));
     TRY(option_count(v, "tp", 1, 1 << 12, &q->layout.layout.tp, e));
     TRY(option_count(v, "pp", 1, 1 << 12, &q->layout.layout.pp, e));
     TRY(option_count(v, "ep", 1, 1 << 12, &q->layout.layout.ep, e));
@@ -103,6 +116,7 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     q->engine = fidelity == 0;
     TRY(offload_options_parse(v, &q->offload, e));
     TRY(lora_options_parse(v, 0, &q->adapters, e));
+    q->towerless = option_get(v, "no-towers") != NULL;
     TRY(estimate_conventions_text(a, q, e));
     TRY(estimate_drafting_parse(v, q, e));
     if (q->drafting.draft && q->drafting.gamma == 0 && !q->drafting.has_tree)
@@ -117,6 +131,7 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     q->prefill_together = q->drafting.draft != NULL; /* a draft computes the prompts of a step together */
     TRY(check_pools(v, c, e));
     TRY(estimate_case_open(a, q, option_get(v, "model"), option_get(v, "gpu"), &c->of, e));
+    TRY(check_source(v, c, e));
     if (c->of.replicas > SIMULATE_REPLICAS_MAX)
         return err_set(e, ERR_USAGE, "%lld copies: up to %d can be simulated", (long long)c->of.replicas,
                        SIMULATE_REPLICAS_MAX);
@@ -140,8 +155,7 @@ static enum err_code open_server(struct arena *a, struct simulate_case *c, struc
                                      .hw = &c->of.hw,
                                      .layout = c->of.layout,
                                      .block_tokens = c->request.block_tokens,
-                                     .offload = c->of.offload,
-                                     .beside_bytes = estimate_tower_bytes(&c->of)};
+                                     .offload = c->of.offload};
     TRY(engine_case_open(a, &c->engine, &setup, &c->server, e));
     c->setup.server = &c->server;
     return ERR_OK;
@@ -187,11 +201,18 @@ static enum err_code open_limits(const struct option_values *v, struct simulate_
     TRY(option_count(v, "max-num-seqs", 1, 1 << 20, &s->max_seqs, e));
     TRY(option_count(v, "max-num-batched-tokens", 1, WORKLOAD_TOKENS_MAX, &budget, e));
     TRY(option_count(v, "max-model-len", 1, WORKLOAD_TOKENS_MAX, &s->max_len_tokens, e));
+    const int64_t ahead = model_source_ahead(&c->of.model);
+    if (option_given(v, "max-model-len") || !engine) s->max_len_tokens += s->max_len_tokens > 0 ? ahead : 0;
     if (s->max_len_tokens < 1) s->max_len_tokens = WORKLOAD_TOKENS_MAX;
     if (s->budget_tokens > 0 && option_given(v, "max-num-batched-tokens"))
         return err_set(e, ERR_USAGE, "--policy chunked=N and --max-num-batched-tokens say the same");
     const int64_t groups = layout_whole(&c->of.layout).dp;
     if (s->budget_tokens == 0) s->budget_tokens = budget;
+    if (ahead > 0 && s->policy == SIMULATE_CHUNKED && s->budget_tokens <= ahead)
+        return err_set(e, ERR_USAGE,
+                       "a step of %lld tokens is too small for a source of %lld: engines encode it whole "
+                       "(--max-num-batched-tokens)",
+                       (long long)s->budget_tokens, (long long)ahead);
     if (groups > 1) { /* each has its own */
         s->groups = groups;
         s->budget_tokens *= groups;
@@ -229,6 +250,12 @@ static enum err_code open_draft(struct simulate_case *c, struct err *e)
     const struct estimate_drafting *d = &c->request.drafting;
     struct simulate_setup *s = &c->setup;
     if (!d->draft) return ERR_OK;
+    int64_t longest = 0;
+    for (size_t i = 0; i < c->work.n; i++) {
+        const int64_t all = (int64_t)c->work.request[i].prompt_tokens + c->work.request[i].output_tokens;
+        if (all <= s->max_len_tokens && all > longest) longest = all; /* longer ones are refused */
+    }
+    if (model_check_context(&c->of.draft, longest, e) != ERR_OK) return err_prepend(e, "--draft: ");
     if (s->memory != SIMULATE_PAGED) return err_set(e, ERR_USAGE, "--draft needs a paged cache");
     if (step_state_bytes_per_sequence(c->of.speculation.draft) > 0)
         return err_set(e, ERR_USAGE,
@@ -259,7 +286,7 @@ static enum err_code open_ideal(struct arena *a, struct simulate_case *c, struct
         const struct step_stage g = step_stage_of(of->step, i);
         const double token = g.kv_bytes_per_token + (draft && g.last ? step_kv_bytes_per_token(draft) : 0);
         const double pool_bytes = of->capacity_bytes - (draft && g.last ? step_weight_bytes(draft) : 0) -
-                                  g.weight_bytes - (g.first ? estimate_tower_bytes(of) : 0) - v[MIX_activation_bytes] -
+                                  g.weight_bytes - g.beside_bytes - v[MIX_activation_bytes] -
                                   g.state_bytes_per_sequence * (double)s->max_seqs;
         if (!(pool_bytes > 0))
             return err_set(e, ERR_NO, "does not fit: weights, activations and states need %s more than one GPU has",

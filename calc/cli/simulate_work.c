@@ -160,10 +160,14 @@ enum err_code simulate_work_open(struct arena *a, const struct option_values *v,
     if (c->trace) {
         TRY(open_trace(a, v, c, e));
         c->work.samples = s->samples;
+        TRY(workload_put_ahead(&c->work, model_source_ahead(&c->of.model), e));
         return open_judged(v, c, e);
     }
     struct made made;
     TRY(open_made(a, v, &made, e));
+    if (!option_given(v, "prompt") && !made.file && c->of.model.encoder.layers > 0)
+        made.prompt = arena_printf(a, "%lld", (long long)c->of.model.encoder.start_tokens);
+    if (!made.prompt) return err_nomem(e);
     c->arrivals = made.arrivals;
     s->rate_per_s = made.rate_per_s;
     TRY(option_count(v, "requests", 1, WORKLOAD_REQUESTS_MAX, &s->requests, e));
@@ -188,5 +192,6 @@ enum err_code simulate_work_open(struct arena *a, const struct option_values *v,
     if (workload_length_parse(a, made.generate, &s->output, e) != ERR_OK) return of_part(v, &made, "generate", e);
     TRY(draw(a, c, e));
     TRY(exact_rate(v, c, e));
+    TRY(workload_put_ahead(&c->work, model_source_ahead(&c->of.model), e));
     return open_judged(v, c, e);
 }

@@ -330,6 +330,21 @@ static enum err_code read_store(struct arena *a, const char *path, struct measur
     return store_rows_make(a, name, r, n, filter, m->imported, &m->rows, &m->left_out, e);
 }
 
+/* Rows of files: of one call by one code those count that counted where they come from, as in that store. */
+static enum err_code count_first(struct arena *a, struct measured *m, struct err *e)
+{
+    bool some = false;
+    TRY(probed_rows_mark(a, &m->hw, &m->rows, &m->probed, e));
+    for (size_t i = 0; i < m->rows.n; i++) some = some || m->rows.v[i].precedence > 0;
+    if (m->imported && !some)
+        return err_set(
+            e, ERR_USAGE,
+            "--imported: of these files no row says that others count before it (a column " PROBE_CELLS_PRECEDENCE
+            " of ridge probe export)");
+    if (some) TRY(drop_second(a, &m->rows, m->imported, &m->left_out.second, e));
+    return m->probed ? store_find_noisy(a, &m->hw, &m->rows, e) : ERR_OK;
+}
+
 enum err_code measured_senseless(const struct measured *m, struct err *e)
 {
     return m->from ? store_senseless(m->from, e) : ERR_OK;
@@ -340,11 +355,12 @@ enum err_code measured_open(struct arena *a, const struct option_values *v, stru
     const char *device = option_get(v, "device"), *from = option_get(v, "from"), *path = option_get(v, "store");
     const bool store = strcmp(from, STORE_FROM) == 0;
     *out = (struct measured){.imported = option_given(v, "imported"), .picked = option_get(v, "kind") != NULL};
-    if (out->imported && !store) return err_set(e, ERR_USAGE, "--imported: of --from store alone");
     if (!store && wire_list_has(from, STORE_FROM) && access(STORE_FROM, F_OK) != 0)
         return err_set(e, ERR_USAGE, "--from: store stands alone: ridge probe import FILE puts rows of files into it");
     int64_t threads;
-    if (this_cpu_named(device, &threads)) {
+    bool named;
+    TRY(this_cpu_named(device, &named, &threads, e));
+    if (named) {
         struct this_cpu cpu;
         TRY(this_cpu_load(a, path, threads, &cpu, e));
         out->hw = cpu.hw;
@@ -361,5 +377,5 @@ enum err_code measured_open(struct arena *a, const struct option_values *v, stru
         .hw = &out->hw, .framework = option_get(v, "framework"), .kinds = option_get(v, "kind")};
     if (store) return read_store(a, path, out, &filter, e);
     TRY(rows_read(a, from, &filter, &out->rows, e));
-    return probed_rows_mark(a, &out->hw, &out->rows, &out->probed, e);
+    return count_first(a, out, e);
 }

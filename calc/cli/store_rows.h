@@ -19,7 +19,9 @@ struct store;
 #define IMPORTED_OPTION                                                                                                \
     {                                                                                                                  \
         .name = "imported", .kind = OPTION_FLAG,                                                                       \
-        .help = "of --from store: where own results and imported rows are of one call, the imported ones count"        \
+        .help =                                                                                                        \
+            "where own results and imported rows are of one call by one code, the imported ones count; also of files " \
+            "that ridge probe export wrote"                                                                            \
     }
 
 /* store_row_format -- the columns of rows that a result has the numbers of; NULL: its kernel is of no kind of rows. */
@@ -87,7 +89,10 @@ struct measured {
 enum err_code measured_senseless(const struct measured *m, struct err *e);
 
 /* measured_open -- --device (of no file: a CPU by the name that the store has its ceilings under), --from, --framework,
- * --kind and --store. Errors: as hw_load, this_cpu_load, rows_read, store_read, store_rows_make. */
+ * --kind and --store. The rows are those of --from alone, files or the store; a store beside files says what this-cpu
+ * is, and no row. Of one call by one code the rows of the least precedence count (--imported: of the greatest),
+ * wherever they are read from. Errors: as hw_load, this_cpu_load, rows_read, store_read, store_rows_make; ERR_USAGE
+ * --imported of files that know no precedence. */
 enum err_code measured_open(struct arena *a, const struct option_values *v, struct measured *out, struct err *e);
 
 /* measured_notes -- sentences: whose ceilings; how well classes of a core foretell rows left out of their fit, and

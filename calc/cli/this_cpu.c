@@ -259,13 +259,16 @@ static const char *key_of(struct arena *a, int64_t threads)
     return threads > 1 ? arena_printf(a, THIS_CPU "@%lld", (long long)threads) : THIS_CPU;
 }
 
-bool this_cpu_named(const char *name, int64_t *threads)
+enum err_code this_cpu_named(const char *name, bool *named, int64_t *threads, struct err *e)
 {
     const size_t len = strlen(THIS_CPU);
+    char clean[80];
     *threads = 1;
-    if (strncmp(name, THIS_CPU, len) != 0) return false;
-    if (!name[len]) return true;
-    return name[len] == '@' && units_parse_count(name + len + 1, 2, 1 << 16, threads, NULL) == ERR_OK;
+    *named = strncmp(name, THIS_CPU, len) == 0 && (!name[len] || name[len] == '@');
+    if (!*named || !name[len]) return ERR_OK;
+    if (units_parse_count(name + len + 1, 1, 1 << 16, threads, NULL) == ERR_OK) return ERR_OK;
+    return err_set(e, ERR_USAGE, "%s: wanted " THIS_CPU ", one core, or " THIS_CPU "@N, N threads together (1 to 65536)",
+                   text_clean(clean, sizeof clean, name, strlen(name)));
 }
 
 enum err_code this_cpu_make(struct arena *a, const char *store, const struct result *r, size_t n, int64_t threads,

@@ -22,8 +22,9 @@ struct this_cpu {
     const char *said; /* a sentence without a full stop: which machine, when, from which results */
 };
 
-/* this_cpu_named -- whether a device is called this-cpu or this-cpu@N, N from 2 to 65536; *threads: N. */
-bool this_cpu_named(const char *name, int64_t *threads);
+/* this_cpu_named -- whether a device is called this-cpu, *threads: 1, or this-cpu@N, *threads: N, from 1 to 65536.
+ * Errors: ERR_USAGE what stands behind the @ is no such number. */
+enum err_code this_cpu_named(const char *name, bool *named, int64_t *threads, struct err *e);
 
 /* this_cpu_make -- of n results that measure ceilings, in the order they were made. Of a CPU by so many threads the
  * newest identity (machine, threads, software) that has, quietly, a peak and the reading of memory gives all of them:

@@ -106,6 +106,7 @@ const struct column served_row_columns[] = {
     TIME(baseline_s, COLUMN_ALIKE | COLUMN_SPARE, "3 consts", "roofline and three constants, its family left out"),
     TIME(ttft_s, 0, "TTFT", "measured"),
     TIME(first_s, COLUMN_ALIKE, "predicted", "time to the first token, its family left out"),
+    SPARE_ROW(corrected, COLUMN_BOOL, UNITS_NONE, "corrected", "version and layout as the runs' script has them"),
     SPARE_ROW(why, COLUMN_STRING, UNITS_NONE, "not scored", "why"),
 };
 const size_t served_row_columns_n = sizeof served_row_columns / sizeof served_row_columns[0];
@@ -161,16 +162,18 @@ static enum err_code read_by(const struct option_values *v, unsigned *by, struct
 
 enum { REASONS_MAX = 8 };
 
-/* Why rows are not scored, each reason once; and families that nothing is left of without their own rows. */
+/* Why rows are not scored, each reason once; how many are not as they were labelled; families that nothing is left of
+ * without their own rows. */
 static enum err_code reasons(struct arena *a, const struct served *s, const char **notes, size_t *n, struct err *e)
 {
-    size_t others = 0, alone = 0, *count = arena_array(a, REASONS_MAX, sizeof *count), of = 0;
+    size_t others = 0, alone = 0, corrected = 0, *count = arena_array(a, REASONS_MAX, sizeof *count), of = 0;
     const char *why[REASONS_MAX];
     if (!count) return err_nomem(e);
     for (size_t i = 0; i < s->n; i++) {
         const struct served_row *r = &s->row[i];
         size_t k = 0;
         alone += !r->why && isnan(r->predicted_s);
+        corrected += r->corrected;
         if (!r->why) continue;
         while (k < of && strcmp(why[k], r->why) != 0) k++;
         if (k == REASONS_MAX) {
@@ -190,6 +193,12 @@ static enum err_code reasons(struct arena *a, const struct served *s, const char
         if (!notes[(*n)++]) return err_nomem(e);
     }
     if (others && !(notes[(*n)++] = arena_printf(a, "%zu more rows not scored, for other reasons (--rows).", others)))
+        return err_nomem(e);
+    if (corrected &&
+        !(notes[(*n)++] = arena_printf(a,
+                                       "%zu row%s labelled otherwise than the script of their runs (configs/runs): "
+                                       "version and layout are the script's.",
+                                       corrected, corrected == 1 ? "" : "s")))
         return err_nomem(e);
     if (alone && !(notes[(*n)++] = arena_printf(
                        a, "%zu row%s without a prediction: no other family of models of the engine is there to fit to.",
@@ -216,7 +225,7 @@ enum err_code validate_served(struct arena *a, const struct option_values *v, co
     TRY(served_predict(a, &s, e));
     TRY(served_leave_out(&s, e));
     if (!all) TRY(served_groups(a, &s, by, &groups, &n, e));
-    const char *notes[REASONS_MAX + 3] = {"TPOT of each family is predicted by terms fitted to the others."};
+    const char *notes[REASONS_MAX + 4] = {"TPOT of each family is predicted by terms fitted to the others."};
     size_t notes_n = 1;
     TRY(reasons(a, &s, notes, &notes_n, e));
     size_t scored = 0;

@@ -76,9 +76,21 @@ static const struct sym *cached_elems(struct sym_ctx *c, const struct mixer *x, 
     return sym_mul(c, kv, sym_int(c, x->head_dim + x->v_head_dim));
 }
 
-static const struct sym *cached_bytes(struct sym_ctx *c, const struct dtype *d, const struct sym *elems,
-                                      const struct sym *heads)
+/* A latent in fp8 with fp32 scales of 128 elements; the one vector of DeepSeek-V4 with scales of a byte for 64, in
+ * words of 8 bytes. The rope part keeps 16 bits. Source: vLLM, MLAAttentionSpec; FlashMLA, sparse decoding. */
+static int64_t latent_bytes(const struct mixer *x)
 {
+    enum { GROUP = 128, SMALL_GROUP = 64, WORD = 8, ROPE_BYTES = 2 }; /* not a unit */
+    const int64_t small = (x->kv_rank + SMALL_GROUP - 1) / SMALL_GROUP;
+    const int64_t scales =
+        x->one_vector ? (small + WORD - 1) / WORD * WORD : (x->kv_rank + GROUP - 1) / GROUP * COST_FP32_BYTES;
+    return x->kv_rank + scales + ROPE_BYTES * x->rope_dim;
+}
+
+static const struct sym *cached_bytes(struct sym_ctx *c, const struct dtype *d, const struct mixer *x,
+                                      const struct sym *elems, const struct sym *heads)
+{
+    if (d->group_in == GROUP_LATENT && x->kind == MIXER_LATENT) return sym_int(c, latent_bytes(x));
     const struct sym *plain = sym_mul(c, elems, sym_num(c, d->bits / 8));
     if (d->group_in == GROUP_HEAD) return sym_add(c, plain, sym_mul(c, heads, sym_num(c, d->scale_bits / 8)));
     if (!(d->scale_bits > 0) || d->group_in <= 0) return plain;
@@ -105,7 +117,7 @@ static const struct sym *index_bytes(struct sym_ctx *c, const struct model *m, c
 {
     enum { GROUP = 128 }; /* not a unit */
     if (cost_index_is_fp8(x)) return sym_int(c, x->index_dim + (x->index_dim + GROUP - 1) / GROUP * COST_FP32_BYTES);
-    return cached_bytes(c, &m->kv, sym_int(c, x->index_dim), sym_int(c, 1));
+    return cached_bytes(c, &m->kv, x, sym_int(c, x->index_dim), sym_int(c, 1));
 }
 
 /* The numbers of one layer kind on one rank. */
@@ -210,7 +222,7 @@ static void bind_kind(struct sym_ctx *c, const struct cost_symbols *y, const str
     const struct sym *b_kv = sym_num(c, m->kv.bits / 8);
     if (caches(x) && m->kv.scale_bits > 0) {
         const struct sym *elems = cached_elems(c, x, kv);
-        b_kv = sym_div(c, cached_bytes(c, &m->kv, elems, cached_heads(c, x, kv)), elems);
+        b_kv = sym_div(c, cached_bytes(c, &m->kv, x, elems, cached_heads(c, x, kv)), elems);
     }
     put_sym(v, y->b_kv, b_kv);
 }
@@ -458,7 +470,7 @@ static struct kept kind_cache(struct sym_ctx *c, const struct cost_symbols *y, c
                             sym_num(c, m->activations.bits / 8)));
     if (!caches(x)) return q;
     const struct sym *kv = x->kind == MIXER_LATENT ? zero : kv_over(c, x, r->t);
-    q.token = cached_bytes(c, &m->kv, cached_elems(c, x, kv), cached_heads(c, x, kv));
+    q.token = cached_bytes(c, &m->kv, x, cached_elems(c, x, kv), cached_heads(c, x, kv));
     if (x->of_source) {
         q.source = q.token;
         q.token = zero;

@@ -360,6 +360,18 @@ static void build_norm_gate(struct build *b, bool mixer, int64_t rank)
                       SIGMOID_FLOPS, 3);
 }
 
+/* A norm's output times one more than a low-rank product of a vector that is the pass's, not a token's. */
+static void build_condition(struct build *b, int64_t rank)
+{
+    enum { SCALE_FLOPS = 2 }; /* 1 +, times */
+    if (rank == 0) return;
+    const struct sym *one = INT(1), *narrow = INT(rank);
+    build_linear(b, "mlp_condition_down", "[1, D] x [D, rank]", WEIGHT_ROUTER, one, Y->D, narrow, false);
+    build_activation(b, "mlp_condition_act", one, narrow, false);
+    build_linear(b, "mlp_condition_up", "[1, rank] x [rank, D]", WEIGHT_ROUTER, one, narrow, Y->D, false);
+    build_elementwise(b, OP_SCALE, "mlp_condition", "[B*T, D]", PROD(b->rows, Y->D), SCALE_FLOPS, 2);
+}
+
 /* The sum of a block with the stream, whose elements have stored factors in some models. */
 static void build_block_residual(struct build *b, const char *name, const struct layer_kind *k)
 {
@@ -396,6 +408,7 @@ static void build_layer(struct build *b, const struct layer_kind *k)
     build_residuals_read(b, false);
     build_norms(b, "mlp_norm", k->norms - before);
     build_norm_gate(b, false, k->ffn_gate_rank);
+    build_condition(b, k->ffn_condition_rank);
     build_ffn(b, &k->ffn);
     b->parallel = false;
     b->borrowed = false;

@@ -161,6 +161,7 @@ struct cost_op {
     int kind_index;                        /* layer kind, -1 outside the layers */
     bool apart;                            /* works on each sequence by itself: no other's tokens go through with it */
     bool context;                          /* of the ranks that share a context, not of all tensor-parallel ones */
+    bool encodes;                          /* of an encoder, or made of its output: once a request */
     int part;                              /* of a mixed pass: whose sequences (enum mixed_part); -1: of all */
     bool by_group;                         /* of experts of groups of experts */
     int64_t count;                         /* layers that have it */
@@ -212,10 +213,12 @@ struct cost_conventions cost_conventions_of(bool course);
 struct cost_pass {
     const char *name; /* "prefill", "decode" */
     const struct sym *B, *T, *S;
-    const struct sym *M;    /* NULL: one pass; else the mean of decode steps of T over M tokens, the last at S */
-    bool absorbed;          /* MLA: attend in the latent space */
-    bool uncached;          /* no cache: keys and values of all S tokens are made in the pass, T = S */
-    bool encodes;           /* the encoder reads the source, and keys and values of its output are made, in this pass */
+    const struct sym *M; /* NULL: one pass; else the mean of decode steps of T over M tokens, the last at S */
+    bool absorbed;       /* MLA: attend in the latent space */
+    bool uncached;       /* no cache: keys and values of all S tokens are made in the pass, T = S */
+    bool encodes;        /* the encoder reads the source, and keys and values of its output are made, in this pass */
+    const struct sym *source_new, *source_held; /* of a part of a mixed pass of an encoder-decoder: tokens of the source
+                                                   that one sequence has read in it, and that it has in the cache */
     bool all_logits;        /* of every position, and a token drawn for each: a denoising or a verifying pass */
     struct cost_sums *sums; /* NULL; else the pass is a part of a mixed one (mixed.h): T and S are of one sequence, */
     const struct sym *rows; /* and all its sequences give `rows` tokens of the `step_rows` and `step_sequences` */

@@ -454,7 +454,8 @@ int64_t layout_stage_layers(int64_t layers, int64_t pp, int64_t s)
 int64_t layout_stage(const struct model *m, int64_t pp, int64_t s, int64_t *out_counts)
 {
     const int64_t from = stage_from(m->layers, pp, s), to = stage_from(m->layers, pp, s + 1);
-    for (size_t k = 0; k < m->kinds_n; k++) out_counts[k] = 0;
+    for (size_t k = 0; k < m->kinds_n; k++) out_counts[k] = m->encoder.layers > 0 ? m->kinds[k].count : 0;
+    if (m->encoder.layers > 0) return to - from; /* both halves: it has no stages */
     if (m->order) {
         for (size_t i = 0; i < m->order_n; i++)
             if (m->order[i].layer >= from && m->order[i].layer < to) out_counts[m->order[i].kind]++;

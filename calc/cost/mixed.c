@@ -22,8 +22,36 @@ static enum err_code open_part(struct arena *a, struct sym_ctx *c, const struct 
     return ERR_OK;
 }
 
+/* Tokens of one sequence of a model with an encoder, whose prompts are a source of X tokens and, behind it, those that
+ * its decoder has before it generates: of the source, new and cached, and of the decoder likewise. */
+struct halves {
+    const struct sym *source_new, *source_held, *T, *S;
+};
+
+static struct halves halves_of(struct sym_ctx *c, const struct cost_symbols *y, enum mixed_part part,
+                               const struct sym *T)
+{
+    const struct sym *zero = sym_int(c, 0), *X = y->X;
+    struct halves h = {zero, X, T, sym_sub(c, y->S, X)};
+    if (part == MIXED_DECODE) return h;
+    h.source_held = sym_min(c, y->S, X);
+    h.source_new = sym_sub(c, h.source_held, sym_min(c, sym_sub(c, y->S, T), X));
+    h.T = sym_sub(c, T, h.source_new);
+    h.S = sym_max(c, zero, h.S);
+    return h;
+}
+
+/* The sum over a part's sequences of an expression in T and S of one, outside the layers. */
+static const struct sym *sum_of(struct arena *a, struct sym_ctx *c, struct cost_sums *s, const struct sym *each)
+{
+    const char *name = arena_printf(a, "%s_%zu", s->name, s->n);
+    if (!name || s->n == s->cap) return sym_int(c, 0);
+    s->at[s->n] = (struct cost_sum){.var = sym_var(c, name), .each = each, .kind_index = -1};
+    return s->at[s->n++].var;
+}
+
 /* The operator of a part alone: named after it, and its weights are read where the part has any sequence. What no
- * fusion avoids reading is counted once, in the part that decodes. */
+ * fusion avoids reading is counted once, in the part that decodes, or the one that reads sources. */
 static enum err_code take_apart(struct arena *a, struct sym_ctx *c, const struct cost_sums *s, enum mixed_part part,
                                 struct cost_op *op, struct err *e)
 {
@@ -31,7 +59,10 @@ static enum err_code take_apart(struct arena *a, struct sym_ctx *c, const struct
     op->name = arena_printf(a, "%s_%s", s->name, op->name);
     if (!op->name) return err_nomem(e);
     op->part = (int)part;
-    op->weight_needed_bytes = part == MIXED_DECODE ? op->weight_bytes : sym_int(c, 0);
+    if (op->encodes)
+        op->weight_needed_bytes = sym_mul(c, op->weight_needed_bytes, any);
+    else if (part == MIXED_PREFILL)
+        op->weight_needed_bytes = sym_int(c, 0);
     op->weight_bytes = sym_mul(c, op->weight_bytes, any);
     for (size_t i = 0; i < op->tensors_n; i++) op->tensor[i].shared = op->tensor[i].shared || part == MIXED_PREFILL;
     return ERR_OK;
@@ -78,23 +109,34 @@ enum err_code cost_build_mixed(struct arena *a, struct sym_ctx *c, const struct 
                            m->name);
     for (enum mixed_part p = 0; p < MIXED_PARTS; p++) TRY(open_part(a, c, y, m, p, decode_tokens, &out->part[p], e));
     const struct cost_sum *decode = out->part[MIXED_DECODE].at, *prefill = out->part[MIXED_PREFILL].at;
-    const struct sym *rows = sym_add(c, decode[1].var, prefill[1].var);
+    const bool encodes = m->encoder.layers > 0;
+    struct halves half[MIXED_PARTS];
+    half[MIXED_DECODE] = halves_of(c, y, MIXED_DECODE, sym_int(c, decode_tokens));
+    half[MIXED_PREFILL] = halves_of(c, y, MIXED_PREFILL, y->T);
+    const struct sym *pieces =
+        encodes ? sum_of(a, c, &out->part[MIXED_PREFILL], half[MIXED_PREFILL].T) : prefill[1].var;
+    const struct sym *rows = sym_add(c, decode[1].var, pieces);
     const struct sym *sequences = sym_add(c, decode[decode_tokens > 1].var, prefill[0].var); /* rows of the head */
     out->others = w.dp > 1 ? sym_var(c, "other_groups") : NULL;
     for (enum mixed_part p = 0; p < MIXED_PARTS; p++) {
         const struct cost_pass pass = {.name = PARTS[p],
                                        .B = sym_int(c, 1),
-                                       .T = p == MIXED_DECODE ? sym_int(c, decode_tokens) : y->T,
-                                       .S = y->S,
+                                       .T = encodes             ? half[p].T
+                                            : p == MIXED_DECODE ? sym_int(c, decode_tokens)
+                                                                : y->T,
+                                       .S = encodes ? half[p].S : y->S,
+                                       .encodes = encodes && p == MIXED_PREFILL,
+                                       .source_new = half[p].source_new,
+                                       .source_held = half[p].source_held,
                                        .absorbed = p == MIXED_DECODE,
                                        .sums = &out->part[p],
-                                       .rows = out->part[p].at[1].var,
+                                       .rows = p == MIXED_DECODE ? decode[1].var : pieces,
                                        .step_rows = rows,
                                        .step_sequences = sequences,
                                        .step_routed = out->others ? sym_add(c, rows, out->others) : NULL};
         TRY(cost_build_layout(a, c, y, m, v, &pass, l, &list[p], e));
     }
-    out->rows = rows;
+    out->rows = sym_add(c, decode[1].var, prefill[1].var); /* of a source and its decoder */
     TRY(join(a, c, out, list, e));
     return sym_check(c, e);
 }

@@ -25,7 +25,9 @@ struct cost_mixed {
 /* cost_build_mixed -- the operators of a mixed step of one attention group of a layout, of all its stages, symbolic as
  * those of cost_build_layout. The output head makes a row for each sequence, pieces that are not the last of their
  * prompt included, as engines do; sequences that decode `decode_tokens` >= 1 tokens in a step have a row for each (they
- * judge drafts), at contexts that end at S. Experts have the tokens of this group and of the others. Errors: ERR_USAGE
+ * judge drafts), at contexts that end at S. Experts have the tokens of this group and of the others. Of an
+ * encoder-decoder T and S of a sequence have its source in front, X tokens that the model states; a piece of it is that
+ * share of the encoder's work. Errors: ERR_USAGE
  * a model that settles blocks of tokens, a draft head, or a free layout; as cost_build_layout; ERR_NOMEM. Cost: O(layer
  * kinds).
  */

@@ -7,24 +7,56 @@
 #define PROD(...) SYM_PROD(b->c, __VA_ARGS__)
 #define SUM(...) SYM_SUM(b->c, __VA_ARGS__)
 
+/* Of the sequences of a part of a mixed pass the sum, one for all layers. */
+static const struct sym *sum_of(struct build *b, const struct sym *each)
+{
+    const int layer = b->kind_index;
+    b->kind_index = -1;
+    each = build_each(b, each);
+    b->kind_index = layer;
+    return each;
+}
+
+/* Sources that are read in the pass; of a mixed one so many by their tokens, parts of one included. */
+static const struct sym *sources(struct build *b)
+{
+    const struct cost_pass *p = b->pass;
+    return p->sums ? sym_div(b->c, sum_of(b, p->source_new), Y->X) : p->B;
+}
+
 void build_source_enter(struct build *b, struct build_source *s)
 {
+    const struct sym *n = sources(b);
     s->was = *b;
     s->from = b->ops->n;
     s->pass = *b->pass;
+    s->pass.B = n;
     s->pass.T = s->pass.S = Y->X;
     s->pass.M = NULL;
     s->pass.uncached = true;
+    s->pass.sums = NULL;
     b->pass = &s->pass;
     b->both_ways = true;
+    b->many = n;
     b->tokens = Y->X;
-    b->rows = b->part_rows = b->norm_rows = b->routed = PROD(s->pass.B, Y->X);
+    b->rows = b->part_rows = b->norm_rows = b->routed = PROD(n, Y->X);
+}
+
+/* What runs where a source is read alone: of a mixed pass in the part that has it. */
+static void set_encodes(struct build *b, size_t from)
+{
+    if (!b->pass->encodes) build_hold(b, from);
+    for (size_t i = from; i < b->ops->n; i++) {
+        b->ops->op[i].encodes = true;
+        b->ops->op[i].apart = b->ops->op[i].apart || b->pass->sums;
+    }
 }
 
 void build_source_leave(struct build *b, const struct build_source *s)
 {
-    if (!s->was.pass->encodes) build_hold(b, s->from);
     b->pass = s->was.pass;
+    set_encodes(b, s->from);
+    b->many = s->was.many;
     b->both_ways = s->was.both_ways;
     b->tokens = s->was.tokens;
     b->rows = s->was.rows;
@@ -105,7 +137,7 @@ void build_source_close(struct build *b)
 /* Keys and values of the encoder's output, into the cache once. */
 static void build_source_keys(struct build *b, const struct mixer *x, const struct sym *kv)
 {
-    const struct sym *const both[] = {PROD(Y->K, Y->H), PROD(Y->K, Y->Hv)}, *rows = PROD(b->pass->B, Y->X);
+    const struct sym *const both[] = {PROD(Y->K, Y->H), PROD(Y->K, Y->Hv)}, *rows = PROD(sources(b), Y->X);
     const size_t from = b->ops->n;
     build_stacked(b, "source_kv_proj", "[B*X, D] x [D, K*(H+Hv)]", WEIGHT_MIXER, rows, Y->D, 2, both,
                   x->qkv_bias && !x->k_unbiased);
@@ -115,14 +147,16 @@ static void build_source_keys(struct build *b, const struct mixer *x, const stru
     op->says = "keys and values of the encoder's output into the cache, once a request";
     op->kv_bytes = PROD(rows, kv, Y->b_kv);
     op->activation_bytes = PROD(rows, kv, Y->b_act);
-    if (!b->pass->encodes) build_hold(b, from);
-    op->held_bytes = PROD(rows, kv, Y->b_kv);
+    set_encodes(b, from);
+    op->held_bytes = PROD(b->pass->sums ? build_each(b, b->pass->source_held) : rows, kv, Y->b_kv);
 }
 
 void build_source_attention(struct build *b, const struct mixer *x)
 {
     const struct sym *kv = PROD(Y->K, SUM(Y->H, Y->Hv));
-    const struct attended at = {.pairs = PROD(b->pass->T, Y->X), .keys = Y->X, .needed = Y->X};
+    const struct sym *any = b->pass->sums ? sym_min(b->c, INT(1), b->pass->T) : INT(1); /* a piece may have none */
+    const struct sym *keys = build_each(b, PROD(any, Y->X));
+    const struct attended at = {.pairs = build_each(b, PROD(b->pass->T, Y->X)), .keys = keys, .needed = keys};
     build_linear(b, "q_proj", "[B*T, D] x [D, N*H]", WEIGHT_MIXER, b->rows, Y->D, PROD(Y->N, Y->H), x->qkv_bias);
     build_source_keys(b, x, kv);
     build_attends(b, x, "[B, T, N, H] on [B, X, K, H+Hv]", &at, kv, true);

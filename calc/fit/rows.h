@@ -13,6 +13,11 @@
 
 struct rows_format;
 
+/* How many kinds of rows (measured in the store that wrote the file, imported there, ...) count before a row where they
+ * are of one call by one code: a column of any row, empty: none. */
+#define ROWS_PRECEDENCE "precedence"
+enum { ROWS_PRECEDENCE_MAX = 1000000 };
+
 struct row {
     struct kernel kernel;
     const char *class_name; /* calls that one set of parameters describes */
@@ -24,8 +29,8 @@ struct row {
     const struct rows_format *format; /* whose columns it has, of a file */
     double time_s;
     bool imported;      /* of the store: of a file, not measured there */
-    int64_t precedence; /* of the store, of one call by one code the least counts: 0 measured there, 1 of a file, more
-                           of one that says so */
+    int64_t precedence; /* of one call by one code the least counts: of the store 0 measured there, 1 of a file, more
+                           of one that says so; of a file its cell, 0 without one */
     bool probed;        /* by a probe, which measured the ceilings around it */
     bool uncalibrated;  /* of those: of a machine too noisy for its ceilings, so that no fit has it */
     bool unbounded;     /* of those: a ceiling around it is not known, so that no time of it can be foretold */

@@ -11,6 +11,7 @@
 
 #include "calc/base/embed.h"
 #include "calc/base/text.h"
+#include "calc/base/units.h"
 #include "calc/fit/rows_cells.h"
 
 enum { WORD_MAX = 64, ROWS_MAX = 1000000 };
@@ -73,8 +74,8 @@ static bool is_others(const struct hw *hw, const struct row *r)
 
 struct plan {
     const struct rows_format *format;
-    int number_at[ROWS_NUMBERS_MAX], text_at[ROWS_TEXTS_N], optional_at[ROWS_OPTIONAL_N], time_at,
-        outcome_at; /* -1: no such column */
+    int number_at[ROWS_NUMBERS_MAX], text_at[ROWS_TEXTS_N], optional_at[ROWS_OPTIONAL_N], time_at, outcome_at,
+        precedence_at; /* -1: no such column */
     double time_factor;
     bool host; /* rows of one core */
 };
@@ -188,6 +189,7 @@ static enum err_code make_plan(const struct rows_cells *c, const char *kind, str
     for (size_t i = 0; i < ROWS_OPTIONAL_N; i++) out->optional_at[i] = column(c, rows_optional[i].column);
     for (size_t i = 0; i < ROWS_TEXTS_N; i++) out->text_at[i] = column(c, rows_texts[i].column);
     out->outcome_at = column(c, "outcome");
+    out->precedence_at = column(c, ROWS_PRECEDENCE);
     return ERR_OK;
 }
 
@@ -248,6 +250,10 @@ static enum err_code read_row(struct arena *a, const struct rows_cells *c, const
     TRY(number(c, micros ? "latency_us" : "time_s", p->time_at, TIME_LO, micros ? MICROSECONDS_HI : SECONDS_HI,
                &r->time_s, e));
     r->time_s *= p->time_factor;
+    if (p->precedence_at >= 0 && *c->cell[p->precedence_at] &&
+        units_parse_count(c->cell[p->precedence_at], 0, ROWS_PRECEDENCE_MAX, &r->precedence, NULL) != ERR_OK)
+        return err_set(e, ERR_INPUT, "%s: line %zu: " ROWS_PRECEDENCE ": wanted how many kinds of rows count before it",
+                       c->name, c->row_line);
     r->kernel.host = p->host;
     r->kernel.cold = strcmp(r->state, "cold") == 0;
     if (f->finish(a, r, e) == ERR_OK) return ERR_OK;

@@ -18,8 +18,8 @@
 #include "calc/base/err.h"
 
 /* Groups that a format alone gives no size: a whole row; of a cache, what one token and head keeps of keys or of
- * values (of weights: a row). */
-enum { GROUP_ROW = -1, GROUP_HEAD = -2 };
+ * values; of a cache of latents, so many elements as engines that choose keys put under one (of weights: a row). */
+enum { GROUP_ROW = -1, GROUP_HEAD = -2, GROUP_LATENT = -3 };
 
 struct dtype {
     const char *name;

@@ -122,6 +122,7 @@ enum hybrid_rule {
     HYBRID_GROUPS,  /* every layer_group_size-th, of whole groups */
     HYBRID_FOURS,   /* layer_types; without it of every four the third attends and the first, not that of all layers,
                      * within a window */
+    HYBRID_CYCLE,   /* layer_types; without it family.cycle, again and again */
     HYBRID_BESIDE,  /* all layers attend and are recurrent, side by side */
     HYBRID_MIDDLE,  /* the layer at half of every mamba_step; the last where there are no more than that */
     HYBRID_SHARED,  /* layers_block_type: all layers are recurrent, "hybrid" ones after a shared attention block */
@@ -252,6 +253,7 @@ struct family {
     enum nope_rule nope;
     enum moe_rule moe;
     enum hybrid_rule hybrid;
+    const char *cycle; /* HYBRID_CYCLE: a letter a layer: r recurs, s attends within a window, f to all */
     enum ffn_rule ffn;
     enum mtp_rule mtp;
     /* MTP_OWN: k is like the model's last layer; made the layer of a module, or left with a count of 0 where the file

@@ -70,6 +70,7 @@ static const struct {
     {"ple_layer_ids", "embeddings of several tokens by layer", NULL, 0},
     {"ngram_vocab_size_ratio", "embeddings of several tokens", NULL, 0},
     {"shared_intermediate_size", "a shared expert", NULL, 0},
+    {"use_prompt", "stored prompts", NULL, 0},
     {"lm_head_bias", "a bias of the output head", NULL, BY_HEAD_BIAS},
     {"attn.layers", "attention in some layers", NULL, BY_LIST},
 };

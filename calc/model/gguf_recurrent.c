@@ -197,6 +197,7 @@ enum err_code gguf_put_recurrent(const struct gguf_reading *t)
     case HYBRID_LISTS:
     case HYBRID_TILED:
     case HYBRID_FOURS:
+    case HYBRID_CYCLE:
     case HYBRID_GROUPS:
     case HYBRID_BESIDE:
     case HYBRID_MIDDLE:

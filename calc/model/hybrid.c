@@ -278,6 +278,13 @@ static enum err_code place_mixers(struct hybrid *h)
             h->layer[i] = (struct plan){.mixer = i % 2 == 0 && i > 0 ? PLACE_ATTENTION : PLACE_RECURRENT,
                                         .slides = i % 4 == 0 && i > 0};
         return ERR_OK;
+    case HYBRID_CYCLE:
+        if (words) return read_words(h, &j, false);
+        for (int64_t i = 0; i < r->m->layers; i++) {
+            const char at = r->family->cycle[(size_t)i % strlen(r->family->cycle)];
+            h->layer[i] = (struct plan){.mixer = at == 'r' ? PLACE_RECURRENT : PLACE_ATTENTION, .slides = at == 's'};
+        }
+        return ERR_OK;
     case HYBRID_MIDDLE: return read_middle(h);
     case HYBRID_BESIDE:
         for (int64_t i = 0; i < r->m->layers; i++)

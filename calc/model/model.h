@@ -272,13 +272,16 @@ struct layer_kind {
     bool borrowed; /* its weights are those of the kind before it, adapters and out_proj apart */
     int64_t mixer_gate_rank, ffn_gate_rank; /* what the norm before a block makes is gated by a low-rank product of it,
                                              * through a nonlinearity and a sigmoid (A.X K2); 0: plain */
-    int64_t engram_rows;   /* of the table of n-grams before the layer (model.engram_columns); 0 none */
-    bool residual_weights; /* a stored factor of every element of the stream in both sums with it (Doge) */
-    bool residual_gates;   /* ... of every element of the stream and of the block, both of one stored number (Muse) */
-    bool plain_norm;       /* a norm without a weight behind the mixer, beside those of norms */
-    bool one_residual;     /* the stream is added to once, after the feed-forward block */
-    bool parallel;         /* mixer and feed-forward read the same input, and one sum takes both */
-    const char *label;     /* "attention + mlp", "sliding attention + experts", "attention | mlp" when parallel, ... */
+    int64_t ffn_condition_rank; /* what the norm before the feed-forward block makes is scaled, element by element, by a
+                                 * low-rank product of one vector that all tokens of a pass share (Voxtral Realtime: the
+                                 * delay of its text); 0: none */
+    int64_t engram_rows;        /* of the table of n-grams before the layer (model.engram_columns); 0 none */
+    bool residual_weights;      /* a stored factor of every element of the stream in both sums with it (Doge) */
+    bool residual_gates; /* ... of every element of the stream and of the block, both of one stored number (Muse) */
+    bool plain_norm;     /* a norm without a weight behind the mixer, beside those of norms */
+    bool one_residual;   /* the stream is added to once, after the feed-forward block */
+    bool parallel;       /* mixer and feed-forward read the same input, and one sum takes both */
+    const char *label;   /* "attention + mlp", "sliding attention + experts", "attention | mlp" when parallel, ... */
     const struct dtype *const *formats; /* by enum module; NULL entries, or NULL: that of the weight class */
 };
 
@@ -409,6 +412,7 @@ struct model {
     int64_t engram_taps, engram_spacing;
     int64_t embed_extra_rows;        /* of the input embedding, beyond the vocabulary */
     struct model_tower tower, audio; /* of images, of sound */
+    bool towerless;                  /* and they are not loaded */
     struct model_encoder encoder;
     struct model_draft draft;
     struct model_mtp mtp;
@@ -483,11 +487,25 @@ bool model_passes_whole(const struct model *m);
 enum err_code model_set_blocks(struct model *m, int64_t tokens, int64_t passes, struct err *e);
 
 /* model_set_source -- an encoder reads so many tokens. Errors: ERR_USAGE no encoder, or fewer stored positions.
- * model_check_source -- the same without setting it. model_refuse_encoder -- what is not described of an
- * encoder-decoder: "MODEL has an encoder, and WHAT". Errors: ERR_USAGE it has one. */
+ * model_check_source -- the same without setting it. model_source_ahead -- tokens of it in front of each prompt, as a
+ * server counts them (MODEL.md "Encoder-decoders", *Served*); 0 without an encoder. model_refuse_encoder -- what is not
+ * described of an encoder-decoder: "MODEL has an encoder, and WHAT". Errors: ERR_USAGE it has one. */
 enum err_code model_set_source(struct model *m, int64_t tokens, struct err *e);
 enum err_code model_check_source(const struct model *m, int64_t tokens, struct err *e);
+int64_t model_source_ahead(const struct model *m);
 enum err_code model_refuse_encoder(const struct model *m, const char *what, struct err *e);
+
+/* Bytes of a model's towers on one GPU: split_bytes/tp + whole_bytes, of tp tensor-parallel ranks. */
+struct model_beside {
+    double split_bytes, whole_bytes;
+};
+
+/* model_beside_of -- of one tower, in the file's plain format, whatever the linear layers are stored in; NAN where it
+ * is not described. model_beside -- of all that are loaded, 0 with towerless; what is not described is nothing here.
+ * model_beside_bytes -- on one of tp ranks. Source: MODEL.md "Towers". */
+struct model_beside model_beside_of(const struct model *m, const struct model_tower *t);
+struct model_beside model_beside(const struct model *m);
+double model_beside_bytes(const struct model_beside *b, double tp);
 
 /* model_same -- whether two descriptions cost the same, whatever their names, notes and sources: sizes, layers and
  * their order, formats of what there is. */

@@ -184,7 +184,7 @@ bool module_covers(const struct family *f, const struct layer_kind *k)
         if (module_present(k, u) && !is_named(f, u)) return false;
     if (x->kind != MIXER_RECURRENT)
         return !x->head_gate && !(x->kind == MIXER_LATENT && x->gate_of_latent) && k->mixer_gate_rank == 0 &&
-               k->ffn_gate_rank == 0;
+               k->ffn_gate_rank == 0 && k->ffn_condition_rank == 0;
     return (p->block == RECURRENT_SELECTIVE && x->kv_heads == 1) || p->block == RECURRENT_SSD ||
            p->block == RECURRENT_CONV || p->block == RECURRENT_MEMORY || p->block == RECURRENT_LINEAR ||
            p->block == RECURRENT_LRU || p->block == RECURRENT_WKV;

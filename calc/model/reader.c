@@ -126,6 +126,10 @@ static enum err_code find_by_name(struct reader *r)
     TRY(reader_text_part(r->root, &r->text, r->e));
     struct json j;
     const char *type = NULL;
+    if (json_get(r->root, "model_type", &j) && json_is_string(&j)) {
+        TRY(json_str(&j, &type, r->e));
+        if (outside_is_draft(type)) return unknown_family(r, r->root, j.path, type);
+    }
     r->family = find_marked(r);
     if (r->family) return ERR_OK;
     const struct json *where = &r->text;

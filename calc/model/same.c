@@ -18,8 +18,9 @@ bool model_same_layer(const struct layer_kind *a, const struct layer_kind *b)
     return memcmp(&a->mixer, &b->mixer, sizeof a->mixer) == 0 && memcmp(&a->ffn, &b->ffn, sizeof a->ffn) == 0 &&
            a->norms == b->norms && a->encodes == b->encodes && a->borrowed == b->borrowed &&
            a->mixer_gate_rank == b->mixer_gate_rank && a->ffn_gate_rank == b->ffn_gate_rank &&
-           a->engram_rows == b->engram_rows && a->residual_weights == b->residual_weights &&
-           a->one_residual == b->one_residual && a->parallel == b->parallel;
+           a->ffn_condition_rank == b->ffn_condition_rank && a->engram_rows == b->engram_rows &&
+           a->residual_weights == b->residual_weights && a->residual_gates == b->residual_gates &&
+           a->plain_norm == b->plain_norm && a->one_residual == b->one_residual && a->parallel == b->parallel;
 }
 
 static bool same_kinds(const struct layer_kind *a, const struct layer_kind *b, size_t n)
@@ -75,8 +76,9 @@ static bool same_ends(const struct model *a, const struct model *b)
            a->position_offset == b->position_offset && x->joined == y->joined && x->head_rows == y->head_rows &&
            x->heads == y->heads && x->no_head == y->no_head && x->joined_bias == y->joined_bias &&
            x->norms_before == y->norms_before && x->norms_after == y->norms_after && same_modules(&a->mtp, &b->mtp) &&
-           same_number(a->tower.params, b->tower.params) && same_number(a->tower.whole_params, b->tower.whole_params) &&
-           same_number(a->audio.params, b->audio.params) && same_number(a->audio.whole_params, b->audio.whole_params);
+           a->towerless == b->towerless && same_number(a->tower.params, b->tower.params) &&
+           same_number(a->tower.whole_params, b->tower.whole_params) && same_number(a->audio.params, b->audio.params) &&
+           same_number(a->audio.whole_params, b->audio.whole_params);
 }
 
 static bool same_stem(const struct model_encoder *a, const struct model_encoder *b)

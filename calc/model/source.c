@@ -19,6 +19,8 @@ enum err_code model_set_source(struct model *m, int64_t tokens, struct err *e)
     return ERR_OK;
 }
 
+int64_t model_source_ahead(const struct model *m) { return m->encoder.layers > 0 ? m->encoder.source_tokens : 0; }
+
 enum err_code model_refuse_encoder(const struct model *m, const char *what, struct err *e)
 {
     if (m->encoder.layers == 0) return ERR_OK;

@@ -54,6 +54,14 @@ enum err_code stored_set_cache(struct model *m, const char *name, struct err *e)
                                              : "its layers keep states of one size (--what-if state=bf16)");
     if (d.weights_only)
         return err_set(e, ERR_USAGE, "%.40s is a format of weights: no engine keeps a cache in it", name);
+    for (size_t i = 0; i < m->kinds_n && d.group_in == GROUP_LATENT; i++) {
+        const struct mixer *x = &m->kinds[i].mixer;
+        const bool chosen = x->kind == MIXER_LATENT && (x->top_keys > 0 || x->one_vector);
+        if (x->kind != MIXER_NONE && x->kind != MIXER_RECURRENT && !chosen)
+            return err_set(e, ERR_USAGE,
+                           "%.40s is a cache of latents of which keys are chosen, and %s has layers of another kind",
+                           name, m->name);
+    }
     for (size_t i = 0; i < m->kinds_n && d.group_in > 0; i++) {
         const struct mixer *x = &m->kinds[i].mixer;
         const int64_t width[] = {x->head_dim, x->v_head_dim};

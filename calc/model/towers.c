@@ -37,35 +37,54 @@ static const struct tower TOWERS[] = {
      .norm_vectors = 1,
      .frames = 2,
      .join = towers_join_qwen2_5_vl},
-    {.name = "Qwen3-VL",
-     .roots = {"qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe"},
-     .layers = {"depth", 0},
-     .width = {"hidden_size", 0},
-     .ffn = {"intermediate_size", 0},
-     .patch = {"patch_size", 0},
+#define QWEN3(first, second, behind)                                                                                   \
+    {                                                                                                                  \
+        .name = "Qwen3-VL", .roots = {first, second}, .layers = {"depth", 0}, .width = {"hidden_size", 0},             \
+        .ffn = {"intermediate_size", 0}, .patch = {"patch_size", 0}, .channels = {"in_channels", 3}, .qkv_bias = true, \
+        .out_bias = true, .mlp_bias = true, .patch_bias = true, .norm_vectors = 2, .frames = 2, .join = behind         \
+    }
+    QWEN3("qwen3_vl", "qwen3_vl_moe", towers_join_qwen3_vl),
+    QWEN3("qwen3_5", "qwen3_5_moe", towers_join_qwen3_5),
+#undef QWEN3
+    {.name = "GLM-4.1V",
+     .roots = {"glm4v", "glm4v_moe", "glm46v"},
+     .layers = {"depth", 24},
+     .width = {"hidden_size", 1536 /* not a unit */},
+     .ffn = {"out_hidden_size", 4096},
+     .patch = {"patch_size", 14},
      .channels = {"in_channels", 3},
-     .qkv_bias = true,
-     .out_bias = true,
-     .mlp_bias = true,
+     .gated = true,
      .patch_bias = true,
-     .norm_vectors = 2,
+     .norm_vectors = 1,
      .frames = 2,
-     .join = towers_join_qwen3_vl},
-    {.name = "SigLIP",
-     .roots = {"gemma3"},
-     .encoder = "siglip_vision_model",
-     .layers = {"num_hidden_layers", 0},
-     .width = {"hidden_size", 0},
-     .ffn = {"intermediate_size", 0},
-     .patch = {"patch_size", 0},
-     .channels = {"num_channels", 3},
+     .join = towers_join_glm4v},
+    {.name = "GLM-OCR",
+     .roots = {"glm_ocr"},
+     .layers = {"depth", 24},
+     .width = {"hidden_size", 1024 /* not a unit */},
+     .ffn = {"intermediate_size", 4096},
+     .patch = {"patch_size", 14},
+     .channels = {"in_channels", 3},
+     .gated = true,
      .qkv_bias = true,
      .out_bias = true,
      .mlp_bias = true,
      .patch_bias = true,
-     .norm_vectors = 2,
-     .frames = 1,
-     .join = towers_join_gemma3},
+     .norm_vectors = 1,
+     .frames = 2,
+     .join = towers_join_glm_ocr},
+#define SIGLIP(root, type, behind)                                                                                     \
+    {                                                                                                                  \
+        .name = "SigLIP", .roots = {root}, .encoder = type, .layers = {"num_hidden_layers", 0},                        \
+        .width = {"hidden_size", 0}, .ffn = {"intermediate_size", 0}, .patch = {"patch_size", 0},                      \
+        .channels = {"num_channels", 3}, .qkv_bias = true, .out_bias = true, .mlp_bias = true, .patch_bias = true,     \
+        .norm_vectors = 2, .frames = 1, .join = behind                                                                 \
+    }
+    SIGLIP("paligemma", "siglip_vision_model", towers_join_paligemma),
+    SIGLIP("idefics3", "idefics3_vision", towers_join_idefics3),
+    SIGLIP("smolvlm", "smolvlm_vision", towers_join_idefics3),
+    SIGLIP("gemma3", "siglip_vision_model", towers_join_gemma3),
+#undef SIGLIP
     {.name = "Llama 4 vision",
      .roots = {"llama4"},
      .encoder = "llama4_vision_model",
@@ -96,6 +115,21 @@ static const struct tower TOWERS[] = {
      .layer_vectors = 2,
      .frames = 1,
      .join = towers_join_internvl},
+    {.name = "InternViT",
+     .roots = {"internvl"},
+     .encoder = "internvl_vision",
+     .layers = {"num_hidden_layers", 24},
+     .width = {"hidden_size", 1024 /* not a unit */},
+     .ffn = {"intermediate_size", 4096},
+     .patch = {"patch_size", 14},
+     .channels = {"num_channels", 3},
+     .out_bias = true,
+     .mlp_bias = true,
+     .patch_bias = true,
+     .norm_vectors = 2,
+     .layer_vectors = 2,
+     .frames = 1,
+     .join = towers_join_internvl_saved},
     {.name = "Pixtral",
      .roots = {"mistral3", "ministral3"},
      .encoder = "pixtral",
@@ -188,7 +222,6 @@ static void count_layers(struct count *c)
 static enum err_code count_tower(struct count *c)
 {
     const struct tower *t = c->row;
-    struct json patch;
     if (t->all) return t->all(c);
     TRY(towers_size(c, &c->vision, t->layers, LAYERS_MAX, &c->layers));
     TRY(towers_size(c, &c->vision, t->width, WIDTH_MAX, &c->width));
@@ -196,10 +229,7 @@ static enum err_code count_tower(struct count *c)
     c->assumed = !json_has(&c->vision, t->width.key);
     if (t->ffn_is_ratio) c->ffn *= c->width;
     TRY(towers_size(c, &c->vision, t->channels, SIDE_MAX, &c->channels));
-    if (json_get(&c->vision, t->patch.key, &patch) && !json_is_number(&patch))
-        c->missing = t->patch.key; /* patches that are not square */
-    else
-        TRY(towers_size(c, &c->vision, t->patch, SIDE_MAX, &c->patch));
+    TRY(towers_side(c, t->patch, &c->patch));
     if (c->missing) return ERR_OK;
     count_layers(c);
     const double pixels = (double)c->channels * (double)t->frames * (double)c->patch * (double)c->patch;

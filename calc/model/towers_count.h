@@ -45,8 +45,10 @@ struct tower {
 enum { SIDE_MAX = 1 << 16, WIDTH_MAX = 1 << 20 };
 
 /* towers_size -- a whole number of an object from 1 to hi; c->missing is set where there is neither it nor a fallback.
- * towers_vision_size -- the same of the vision part. Errors: ERR_INPUT. */
+ * towers_vision_size -- the same of the vision part. towers_side -- a side in pixels of it, or a list of equal ones.
+ * Errors: ERR_INPUT. */
 enum err_code towers_size(struct count *c, const struct json *where, struct size_key k, int64_t hi, int64_t *out);
+enum err_code towers_side(struct count *c, struct size_key k, int64_t *out);
 enum err_code towers_vision_size(struct count *c, const char *key, int64_t fallback, int64_t *out);
 
 /* towers_linear -- elements of one matrix with its bias. */
@@ -65,6 +67,12 @@ enum err_code towers_join_llava(struct count *c);
 enum err_code towers_join_mllama(struct count *c);
 enum err_code towers_join_moonvit(struct count *c);
 enum err_code towers_join_molmo(struct count *c);
+enum err_code towers_join_qwen3_5(struct count *c);
+enum err_code towers_join_paligemma(struct count *c);
+enum err_code towers_join_idefics3(struct count *c);
+enum err_code towers_join_internvl_saved(struct count *c);
+enum err_code towers_join_glm4v(struct count *c);
+enum err_code towers_join_glm_ocr(struct count *c);
 
 /* towers_count_mobilenet -- MobileNet-V5 with what joins it to Gemma 3n. */
 enum err_code towers_count_mobilenet(struct count *c);

@@ -14,6 +14,20 @@ enum err_code towers_size(struct count *c, const struct json *where, struct size
     return ERR_OK;
 }
 
+enum err_code towers_side(struct count *c, struct size_key k, int64_t *out)
+{
+    struct json j, item;
+    int64_t side;
+    if (!json_get(&c->vision, k.key, &j) || !json_is_array(&j)) return towers_size(c, &c->vision, k, SIDE_MAX, out);
+    if (json_len(&j) == 0) return json_want(&j, "a side in pixels, or a list of equal ones", c->r->e);
+    for (size_t i = 0; json_at(&j, i, NULL, &item); i++) {
+        TRY(json_int(&item, 1, SIDE_MAX, &side, c->r->e));
+        if (i > 0 && side != *out) c->missing = k.key; /* not square */
+        *out = side;
+    }
+    return ERR_OK;
+}
+
 enum err_code towers_vision_size(struct count *c, const char *key, int64_t fallback, int64_t *out)
 {
     return towers_size(c, &c->vision, (struct size_key){key, fallback}, WIDTH_MAX, out);
@@ -26,7 +40,7 @@ double towers_linear(int64_t in, int64_t out, bool bias) { return (double)in * (
 static enum err_code add_positions(struct count *c, int64_t fallback_side, int64_t further)
 {
     int64_t side;
-    TRY(towers_vision_size(c, "image_size", fallback_side, &side));
+    TRY(towers_side(c, (struct size_key){"image_size", fallback_side}, &side));
     const double across = (double)(side / c->patch);
     c->whole += (across * across + (double)further) * (double)c->width;
     c->tokens = across * across;
@@ -56,25 +70,29 @@ enum err_code towers_join_qwen2_5_vl(struct count *c)
     return join_merger(c, (struct size_key){"out_hidden_size", 0});
 }
 
-/* Qwen3-VL: learned positions, and one merger more for every level that is fed to an early layer. */
-enum err_code towers_join_qwen3_vl(struct count *c)
+/* Learned positions, and one merger more for every level that is fed to an early layer; so many where the file does not
+ * list them. */
+static enum err_code join_levels(struct count *c, size_t usual)
 {
     int64_t rows, merge, out;
+    size_t n = usual;
     struct json levels;
     TRY(towers_vision_size(c, "num_position_embeddings", 0, &rows));
     TRY(towers_vision_size(c, "spatial_merge_size", 2, &merge));
     TRY(towers_vision_size(c, "out_hidden_size", 0, &out));
-    if (!json_get(&c->vision, "deepstack_visual_indexes", &levels)) {
-        c->missing = "deepstack_visual_indexes";
-        return ERR_OK;
+    if (json_get(&c->vision, "deepstack_visual_indexes", &levels)) {
+        if (!json_is_array(&levels)) return json_want(&levels, "a list of layers", c->r->e);
+        n = json_len(&levels);
     }
-    if (!json_is_array(&levels)) return json_want(&levels, "a list of layers", c->r->e);
     const int64_t group = merge * merge * c->width;
     c->token_pixels = c->patch * merge;
-    c->whole += (double)rows * (double)c->width + merger(c, group, out, c->width) +
-                (double)json_len(&levels) * merger(c, group, out, group);
+    c->whole +=
+        (double)rows * (double)c->width + merger(c, group, out, c->width) + (double)n * merger(c, group, out, group);
     return ERR_OK;
 }
+
+enum err_code towers_join_qwen3_vl(struct count *c) { return join_levels(c, 3); }
+enum err_code towers_join_qwen3_5(struct count *c) { return join_levels(c, 0); }
 
 /* Gemma 3: SigLIP without its head; one product without bias and a norm. */
 enum err_code towers_join_gemma3(struct count *c)
@@ -93,17 +111,18 @@ enum err_code towers_join_gemma3(struct count *c)
 /* Llama 4: a class token, norms before and after, two products over shuffled pixels, one into the stream. */
 enum err_code towers_join_llama4(struct count *c)
 {
-    int64_t in, middle, out;
+    int64_t in, middle, out, joined;
     TRY(add_positions(c, 0, 1));
     TRY(towers_vision_size(c, "projector_input_dim", 0, &middle));
     TRY(towers_vision_size(c, "projector_output_dim", 0, &out));
+    TRY(towers_vision_size(c, "vision_output_dim", out, &joined));
     TRY(towers_vision_size(c, "intermediate_size", 0, &in));
     struct json j;
     double ratio = 0.5; /* class default */
     if (json_get(&c->vision, "pixel_shuffle_ratio", &j)) TRY(json_num(&j, &ratio, c->r->e));
     c->tokens *= ratio * ratio;
     c->whole += 5 * (double)c->width + towers_linear(in, middle, false) + towers_linear(middle, out, false) +
-                towers_linear(out, c->r->m->hidden, false);
+                towers_linear(joined, c->r->m->hidden, false);
     return ERR_OK;
 }
 
@@ -224,4 +243,81 @@ enum err_code towers_join_molmo(struct count *c)
                 2 * towers_linear(c->width, F, false) + towers_linear(F, D, false);
     c->tokens = (double)(across / POOL * (across / POOL));
     return ERR_OK;
+}
+
+/* PaliGemma: SigLIP without its head, one product with bias. */
+enum err_code towers_join_paligemma(struct count *c)
+{
+    bool head;
+    TRY(reader_flag(c->r, &c->vision, "vision_use_head", false, &head));
+    if (head) c->missing = "vision_use_head";
+    TRY(add_positions(c, 224, 0)); /* not a unit */
+    c->whole += 2 * (double)c->width + towers_linear(c->width, c->r->m->hidden, true);
+    return ERR_OK;
+}
+
+/* Idefics 3, SmolVLM: SigLIP without its head, squares of tokens side by side through one product. */
+enum err_code towers_join_idefics3(struct count *c)
+{
+    int64_t scale;
+    TRY(towers_size(c, &c->root, (struct size_key){"scale_factor", 2}, SIDE_MAX, &scale));
+    TRY(add_positions(c, 0, 0));
+    c->tokens /= (double)(scale * scale);
+    c->whole += 2 * (double)c->width + towers_linear(scale * scale * c->width, c->r->m->hidden, false);
+    return ERR_OK;
+}
+
+/* InternVL as transformers saves it: biases of queries, keys and values by a flag, a norm behind the layers where their
+ * mean is not taken. */
+enum err_code towers_join_internvl_saved(struct count *c)
+{
+    bool biased, normed, mean, placed;
+    TRY(reader_flag(c->r, &c->vision, "attention_bias", false, &biased));
+    TRY(reader_flag(c->r, &c->vision, "use_qk_norm", false, &normed));
+    TRY(reader_flag(c->r, &c->vision, "use_mean_pooling", true, &mean));
+    TRY(reader_flag(c->r, &c->vision, "use_absolute_position_embeddings", true, &placed));
+    if (normed) c->missing = "use_qk_norm";
+    if (!placed) c->missing = "use_absolute_position_embeddings";
+    if (biased) c->split += 3 * (double)c->layers * (double)c->width;
+    if (!mean) c->whole += 2 * (double)c->width;
+    return towers_join_internvl(c);
+}
+
+/* GLM: a norm behind the layers, squares of patches made one by a convolution; a product, a layer norm and a gated MLP
+ * as wide as `wide`. */
+static enum err_code join_glm(struct count *c, int64_t out, int64_t wide)
+{
+    int64_t merge;
+    TRY(towers_vision_size(c, "spatial_merge_size", 2, &merge));
+    c->token_pixels = c->patch * merge;
+    c->whole += (double)c->width + towers_linear(merge * merge * c->width, out, true) + towers_linear(out, out, false) +
+                2 * (double)out + 3 * towers_linear(out, wide, false);
+    return ERR_OK;
+}
+
+/* GLM-4.1V and 4.6V: positions, a norm before them; biases of queries, keys and values by a flag. */
+enum err_code towers_join_glm4v(struct count *c)
+{
+    int64_t wide;
+    bool biased;
+    TRY(towers_vision_size(c, "intermediate_size", 13696, &wide)); /* not a unit */
+    TRY(reader_flag(c->r, &c->vision, "attention_bias", false, &biased));
+    if (biased) c->split += 3 * (double)c->layers * (double)c->width;
+    TRY(add_positions(c, 336, 0)); /* not a unit */
+    c->tokens = 0;
+    c->whole += (double)c->width;
+    return join_glm(c, c->ffn, wide); /* layers have MLPs as wide as the output */
+}
+
+/* GLM-OCR: norms of query and key heads, no positions; an MLP as many times wider as an image has channels. */
+enum err_code towers_join_glm_ocr(struct count *c)
+{
+    int64_t out, heads;
+    bool biased;
+    TRY(towers_vision_size(c, "out_hidden_size", 1536, &out)); /* not a unit */
+    TRY(towers_vision_size(c, "num_heads", 16, &heads));
+    TRY(reader_flag(c->r, &c->vision, "attention_bias", true, &biased));
+    if (!biased) c->missing = "attention_bias";
+    c->whole += 2 * (double)c->layers * (double)(c->width / heads);
+    return join_glm(c, out, c->channels * out);
 }

@@ -87,7 +87,6 @@ enum err_code vary_laguna(struct reader *r, int64_t layer, struct layer_kind *k)
 
 /* Nemotron-H (vary_schedules.c). */
 enum err_code vary_nemotron_h(struct reader *r, int64_t layer, struct layer_kind *k);
-enum err_code extend_nemotron_h(struct reader *r);
 
 /* Phi-3 small, Molmo, PLaMo (vary_further.c). */
 enum err_code vary_phi3small(struct reader *r, int64_t layer, struct layer_kind *k);
@@ -99,6 +98,9 @@ enum err_code vary_openelm(struct reader *r, int64_t layer, struct layer_kind *k
 enum err_code extend_openelm(struct reader *r);
 enum err_code vary_sarvam(struct reader *r, int64_t layer, struct layer_kind *k);
 
+/* Voxtral Realtime (vary_further.c). */
+enum err_code vary_voxtral_realtime(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code extend_voxtral_realtime(struct reader *r);
 enum err_code vary_grok2(struct reader *r, int64_t layer, struct layer_kind *k);
 
 /* further_longcat -- the second half of a layer: attention and an MLP. */
@@ -140,6 +142,7 @@ enum err_code extend_chameleon(struct reader *r);
 
 /* Schedules of a class where the file has none, and what else those families have (vary_schedules.c). */
 enum err_code vary_lfm3(struct reader *r, int64_t layer, struct layer_kind *k);
+enum err_code vary_lara_mini(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_flint(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_shared_expert(struct reader *r, int64_t layer, struct layer_kind *k);
 enum err_code vary_beam(struct reader *r, int64_t layer, struct layer_kind *k);

@@ -128,6 +128,23 @@ enum err_code vary_sarvam(struct reader *r, int64_t layer, struct layer_kind *k)
     return ERR_OK;
 }
 
+/* Voxtral Realtime: the delay of the text behind the sound scales what the MLP reads, through a product whose width is
+ * a constant of the class. Its encoder of sound keeps what it heard, as a decoder does. Source: transformers 5.24,
+ * modeling_voxtral_realtime.py. */
+enum err_code vary_voxtral_realtime(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    enum { RANK = 32 };
+    (void)r;
+    (void)layer;
+    k->ffn_condition_rank = RANK;
+    return ERR_OK;
+}
+
+enum err_code extend_voxtral_realtime(struct reader *r)
+{
+    return reader_note(r, "the encoder of sound keeps a cache of its own for every stream, which is not counted");
+}
+
 enum err_code extend_post_norm(struct reader *r)
 {
     r->m->draft.no_final_norm = true;

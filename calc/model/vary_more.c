@@ -137,7 +137,12 @@ enum err_code vary_step3p5(struct reader *r, int64_t layer, struct layer_kind *k
                        r->text.file, r->family->name);
     TRY(number_of(r, "num_attention_heads_per_layer", layer, &j, &by_layer)); /* as transformers saves it */
     if (by_layer) TRY(json_int(&j, 1, 1 << 16, &x->heads, r->e));
-    TRY(reader_flag(r, &r->text, "use_head_wise_attn_gate", by_layer, &x->head_gate));
+    const bool saved = by_layer || json_has(&r->text, "num_sliding_attention_heads");
+    if (x->window_tokens > 0 && !by_layer)
+        TRY(reader_int(r, "num_sliding_attention_heads", 1, 1 << 16, x->heads, &x->heads));
+    TRY(reader_flag(r, &r->text, "use_head_wise_attn_gate", saved, &x->head_gate));
+    if (k->ffn.kind == FFN_MOE) /* the class has both always, and files that it saves do not say so */
+        TRY(reader_flag(r, &r->text, "use_moe_router_bias", saved, &k->ffn.router_correction));
     if (!json_get(&r->text, "attention_other_setting", &j)) return ERR_OK;
     if (!json_get(&r->text, "attention_other_setting.attention_type", &j))
         return err_set(r->e, ERR_INPUT, "%s: attention_other_setting.attention_type is missing", r->text.file);

@@ -1,7 +1,7 @@
 /* vary_schedules -- families of 2026 whose classes say which layer slides, and which turns, where the file does not:
- * LFM3, Flint, Kolibri, Beam, Muse; and Molmo 2 and Nemotron-H, by their keys of norms and biases. Source:
+ * LFM3, Flint, Kolibri, Beam, Muse, Lara Mini; and Molmo 2 and Nemotron-H, by their keys of norms and biases. Source:
  * transformers 5.24, configuration_*.py and modeling_*.py of lfm3, flint, kolibri1, beam, muse_glimmer, muse_spark,
- * molmo2, nemotron_h. */
+ * lara_mini, molmo2, nemotron_h. */
 #include <string.h>
 
 #include "calc/model/vary.h"
@@ -33,6 +33,14 @@ enum err_code vary_shared_expert(struct reader *r, int64_t layer, struct layer_k
     (void)layer;
     if (k->ffn.kind != FFN_MOE) return ERR_OK;
     return reader_dim(r, DIM_SHARED_WIDTH, 1, -1, &k->ffn.shared_width);
+}
+
+/* Lara Mini: full layers do not know positions. */
+enum err_code vary_lara_mini(struct reader *r, int64_t layer, struct layer_kind *k)
+{
+    struct mixer *x = &k->mixer;
+    if (x->kind == MIXER_ATTENTION && x->window_tokens == 0) x->position = POSITION_NONE;
+    return vary_shared_expert(r, layer, k);
 }
 
 enum err_code vary_flint(struct reader *r, int64_t layer, struct layer_kind *k)
@@ -128,15 +136,4 @@ enum err_code vary_nemotron_h(struct reader *r, int64_t layer, struct layer_kind
         f->latent_bias = biased && f->latent_width > 0;
     }
     return ERR_OK;
-}
-
-/* The class ties nothing. A GGUF file, which names no class, says whether it has a head. */
-enum err_code extend_nemotron_h(struct reader *r)
-{
-    struct json j;
-    if (!r->m->tied || !json_get(r->root, "architectures", &j)) return ERR_OK;
-    r->m->tied = false;
-    return reader_note(r,
-                       "tie_word_embeddings is true, and the class of the nemotron_h family ties nothing: the output "
-                       "head is counted as a matrix of its own");
 }

@@ -37,12 +37,36 @@ const char *emit_source(struct arena *a, const char *name, const char *unknown)
 
 enum { VLLM_RANK_MAX = 512 };
 
+/* Models with an encoder and a decoder. Sources: vLLM PR 24907 (what left with V0) and v1/core/sched/scheduler.py (its
+ * bart-plugin); SGLang PR 16983; TensorRT-LLM, models/encoder-decoder. */
+static const char *encoder_refusal(enum emit_engine engine, const char *family)
+{
+    switch (engine) {
+    case EMIT_VLLM:
+        return strcmp(family, "whisper") == 0
+                   ? NULL
+                   : "of encoder-decoders vLLM has Whisper: T5, BART and their like left it with V0 (PR 24907)";
+    case EMIT_SGLANG:
+        return strcmp(family, "whisper") == 0 ? "SGLang runs Whisper beside its own path for encoder-decoders (PR "
+                                                "16983), and what its cache holds "
+                                                "of a source is not known here"
+                                              : "of encoder-decoders of text SGLang has none";
+    case EMIT_TRTLLM:
+        return "TensorRT-LLM runs T5, BART and Whisper by its LLM API; that trtllm-serve does is not known here";
+    case EMIT_ENGINES: break;
+    }
+    return NULL;
+}
+
 const char *emit_refusal(enum emit_engine engine, const struct emit_plan *p)
 {
     const struct layout *l = &p->layout;
     const int64_t group = layout_group(l);
     if (p->kv && strcmp(p->kv, "fp8") != 0)
         return "of narrower formats the three engines keep their cache in fp8 alone";
+    if (p->encoder && encoder_refusal(engine, p->encoder)) return encoder_refusal(engine, p->encoder);
+    if (p->towerless && engine != EMIT_VLLM)
+        return "of the three vLLM alone is known to leave towers out (--language-model-only)";
     switch (engine) {
     case EMIT_VLLM:
         if (p->experts && l->ep > 1 && l->ep != group)
@@ -365,6 +389,7 @@ static void put_vllm(struct lines *o, const struct emit_plan *p, const char *mod
     word(o, "--max-num-seqs %lld", (long long)p->max_num_seqs);
     word(o, "--max-num-batched-tokens %lld", (long long)p->step_tokens);
     word(o, "--gpu-memory-utilization %.3g", p->utilization_frac);
+    if (p->towerless) word(o, "--language-model-only");
     put_offload(o, p);
     if (p->tier_bytes > 0)
         word(o, "--kv-offloading-backend native --kv-offloading-size %.6g", p->tier_bytes / UNITS_GIB);

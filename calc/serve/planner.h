@@ -189,12 +189,13 @@ struct planner_plan {
     double floor_tpot_s, floor_ttft_s;         /* of a step, and of a prompt, alone: nothing is faster */
     const char *floor_tpot_by, *floor_ttft_by; /* "memory bandwidth", "compute" or "link" */
     double value_s;                            /* late or slow: the time that is over the promise */
-    double weight_bytes, reserve_bytes, pool_bytes, sequence_bytes; /* per GPU; of a sequence at the mean context */
-    double batch_most;                                              /* sequences of a copy that memory and seqs allow */
-    bool memory_binds;                                              /* memory, not seqs */
-    bool estimated;    /* calibrated, but the layout by the ratio of another one's floors */
-    double slower;     /* times what is predicted every step takes at the band; estimated: its floors; 0: not solved */
-    double rate_per_s; /* of one copy */
+    double weight_bytes, tower_bytes, reserve_bytes, pool_bytes,
+        sequence_bytes; /* per GPU; of a sequence at the mean context */
+    double batch_most;  /* sequences of a copy that memory and seqs allow */
+    bool memory_binds;  /* memory, not seqs */
+    bool estimated;     /* calibrated, but the layout by the ratio of another one's floors */
+    double slower;      /* times what is predicted every step takes at the band; estimated: its floors; 0: not solved */
+    double rate_per_s;  /* of one copy */
     struct planner_point point;
     struct price_cost cost;
 };

@@ -112,9 +112,9 @@ struct planner_unit {
     size_t device, format;
     struct layout layout; /* whole, one copy */
     int64_t gpus;
-    int64_t gamma;   /* 0: no draft */
-    const char *why; /* illegal */
-    double weight_bytes;
+    int64_t gamma;                        /* 0: no draft */
+    const char *why;                      /* illegal */
+    double weight_bytes, tower_bytes;     /* of the fullest GPU */
     double sequence_bytes, longest_bytes; /* on the fullest GPU: at the mean context, and of the longest request */
     double ended_bytes; /* likewise, at the context where the answer of a random step ends, on average */
     double floor_tpot_s, floor_ttft_s;

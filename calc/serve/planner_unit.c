@@ -17,6 +17,7 @@ static enum err_code compile(struct planner *p, size_t device, size_t format, en
                                      .hw = d->hw,
                                      .layout = {.sp = p->q->like.sp, .context_direct = p->q->like.context_direct},
                                      .any_layout = true,
+                                     .served = true,
                                      .any_context = p->q->any_context || p->q->like.dcp > 1,
                                      .latency = d->latency,
                                      .offload = d->offload,
@@ -118,6 +119,7 @@ enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, 
     struct step_setup setup = {.model = p->q->format[format].model,
                                .hw = d->hw,
                                .layout = one,
+                               .served = true,
                                .latency = d->latency,
                                .offload = d->offload,
                                .fidelity = p->q->fidelity == PLANNER_ROOFLINE ||
@@ -180,6 +182,7 @@ enum err_code planner_unit_make(struct planner *p, size_t device, size_t format,
     const double link = d->offload.bytes > 0 ? d->offload.host_bytes_per_s : 1;
     if (code == ERR_OK) {
         out->weight_bytes = v[STEP_weight_bytes];
+        out->tower_bytes = v[STEP_beside_bytes];
         out->floor_tpot_s = v[STEP_decode_step_s];
         /* pieces may follow one another closely, so that all stages compute at the same time */
         const bool pieces = planner_stages_fly(&out->layout) && planner_policy(q) == SIMULATE_CHUNKED;
@@ -226,8 +229,9 @@ enum err_code planner_memory(struct planner *p, const struct planner_unit *u, in
     TRY(pool_activation_predict(&r, &work, e));
     const double other = layout_group(l) > 1 ? p->engine->non_torch_tp_bytes : p->engine->non_torch_bytes;
     out->weight_bytes = u->weight_bytes;
+    out->tower_bytes = u->tower_bytes;
     out->reserve_bytes = work.bytes + other + visible * (1 - r.utilization_frac);
-    out->pool_bytes = visible - out->reserve_bytes - u->weight_bytes;
+    out->pool_bytes = visible - out->reserve_bytes - u->weight_bytes - u->tower_bytes;
     out->sequence_bytes = u->sequence_bytes;
     if (out->pool_bytes < u->longest_bytes) {
         out->verdict = PLANNER_SHORT;

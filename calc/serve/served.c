@@ -13,7 +13,7 @@
 
 #define TEXTS(X) X(engine) X(model) X(system) X(weights)
 #define NUMBERS(X) X(tp) X(attention_dp) X(ep) X(prompt_tokens) X(output_tokens) X(concurrency) X(ttft_ms) X(tpot_ms)
-#define OPTIONAL(X) X(engine_version) X(note)
+#define OPTIONAL(X) X(engine_version) X(measured) X(note)
 
 enum column {
 #define X(name) COL_##name,
@@ -95,6 +95,7 @@ static enum err_code read_row(const struct rows_cells *c, const int at[COLUMNS],
                              .model = cell_of(c, at, COL_model),
                              .device = cell_of(c, at, COL_system),
                              .weights = cell_of(c, at, COL_weights),
+                             .measured = cell_of(c, at, COL_measured),
                              .predicted_s = nan,
                              .first_s = nan,
                              .baseline_s = nan,
@@ -132,7 +133,7 @@ enum err_code served_read(struct arena *a, const char *path, struct served *out,
         if (!out->row) return err_nomem(e);
         TRY(rows_cells_next(&c, &more, e));
         if (!more && out->n == 0) return err_set(e, ERR_INPUT, "%s: no row of a server behind the header", c.name);
-        if (!more) return ERR_OK;
+        if (!more) return served_correct(a, out, e);
         if (out->n == SERVED_ROWS_MAX) return err_set(e, ERR_INPUT, "%s: more than %d rows", c.name, SERVED_ROWS_MAX);
         if (out->n == room) {
             struct served_row *grown = arena_array(a, room *= 2, sizeof *grown);

@@ -20,8 +20,10 @@ enum { SERVED_ROWS_MAX = 100000, SERVED_BASELINE_N = 3 };
 struct served_row {
     const char *file;
     int64_t line;
-    const char *engine, *version, *model, *device, *weights; /* as published */
-    const char *why;                                         /* it is not scored; NULL: it is */
+    const char *engine, *version, *model, *device, *weights; /* as published, unless corrected */
+    const char *measured;                                    /* the day; "" not said */
+    bool corrected;  /* version and layout are as the script of its runs has them; served_correct */
+    const char *why; /* it is not scored; NULL: it is */
     int64_t tp, attention_dp, ep;
     double prompt_tokens, output_tokens, clients;
     double ttft_s, tpot_s;
@@ -41,8 +43,8 @@ struct served {
 };
 
 /* served_is -- whether a file is such a table, by its header: engine,model,system,tp,attention_dp,ep,weights,
- * prompt_tokens,output_tokens,concurrency,ttft_ms,tpot_ms; also engine_version and note (any: not scored). false too
- * where it cannot be read. */
+ * prompt_tokens,output_tokens,concurrency,ttft_ms,tpot_ms; also engine_version, measured and note (any: not scored).
+ * false too where it cannot be read. */
 bool served_is(struct arena *a, const char *path);
 
 /* served_lacks -- of a file that is no such table, but has most of its columns, a column that is missing; NULL: it is
@@ -51,6 +53,11 @@ const char *served_lacks(struct arena *a, const char *path);
 
 /* served_read -- rows of a file. Errors: ERR_IO; ERR_INPUT naming file and line; ERR_NOMEM. */
 enum err_code served_read(struct arena *a, const char *path, struct served *out, struct err *e);
+
+/* served_correct -- rows that a publication labels otherwise than the script of its runs has it (configs/runs/, each
+ * with its source): version, experts dealt to all ranks, attention groups. A row is one of these by engine, version,
+ * model, device and day; others stay as they are. served_read has done it. Errors: ERR_NOMEM. */
+enum err_code served_correct(struct arena *a, struct served *s, struct err *e);
 
 /* served_predict -- the closed loop of every row; why is set where an engine or a model is not known, a layout not
  * described, or the measured cycle is shorter than the bound of what it computes. Cost: some ten milliseconds for each

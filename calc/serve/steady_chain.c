@@ -29,8 +29,8 @@ static int place_of(const struct steady_chain *c, double tokens, double *part)
     return i;
 }
 
-/* Prompts of one length are at points of the grid: between them the largest of several groups would have more than one.
- */
+/* Prompts of one length are at points of the grid: between them the largest of several groups would have more than
+ * one, and a step be between two jumps. */
 static void place_prompts(struct steady_chain *c)
 {
     const double prompt = c->one_tokens[0];
@@ -62,7 +62,7 @@ static void open_grid(struct steady_chain *c, double longest, bool coarse)
     c->tokens[0] = 0;
     c->tokens[below] = c->room;
     for (int i = below - 1; i > 0; i--) c->tokens[i] = c->tokens[i + 1] / step;
-    if (c->ones == 1 && c->times->parts > 1) place_prompts(c);
+    if (c->ones == 1 && (c->times->parts > 1 || c->times->rows_s)) place_prompts(c);
     const int above = (int)fmin(ceil(most / c->gap), room);
     for (int i = 1; i <= above; i++) c->tokens[below + i] = c->room + i * c->gap;
     c->n = below + above + 1;
@@ -131,9 +131,12 @@ static void open_rows(struct steady_chain *c)
     for (int i = 0; i < c->n; i++) {
         const int n = c->phases;
         const double left = fmax(c->tokens[i] - c->room, 0);
-        const double step_s = i == 0        ? steady_times_step_s(c->times, c->still, 0)
-                              : i < c->full ? steady_times_step_s(c->times, c->beside, c->tokens[i])
-                                            : c->full_s;
+        const bool one = c->ones == 1; /* at points of the grid */
+        const double step_s = i == 0 ? steady_times_step_s(c->times, c->still, 0)
+                              : i < c->full
+                                  ? steady_times_near_s(c->times, c->beside, c->tokens[i], c->tokens[one ? i : i - 1],
+                                                        c->tokens[one ? i : i + 1])
+                                  : c->full_s;
         for (int j = 0; j < n; j++) c->step_s[i * n + j] = step_s;
         if (n > 1) {
             open_phases(c, i, left);

@@ -31,6 +31,7 @@ enum {
     STEADY_GROUPS_MAX = 64, /* different prompts; not a unit */
     STEADY_N_KNOTS = 78,    /* 0, 1 .. 8, and by fourth roots of two up to 2^20 */
     STEADY_X_KNOTS = 52,    /* 0, and by roots of two up to 2^25 */
+    STEADY_ROW_PLACES = 32, /* between two of those; not a unit */
 };
 
 /* Prompts of one length. */
@@ -110,6 +111,8 @@ struct steady_times {
     double *decode_s;                   /* [STEADY_N_KNOTS] */
     double (*prompt_s[STEADY_SHARES])[STEADY_X_KNOTS]; /* [STEADY_N_KNOTS], beyond the former; the last alone where
                                                           there are no groups */
+    double (*rows_s)[STEADY_ROW_PLACES]; /* [STEADY_X_KNOTS], steady_times_rows_s at places between them; NULL: no
+                                            kernels, whose times have jumps; prompt_s is beyond these then */
     double n_knot[STEADY_N_KNOTS], x_knot[STEADY_X_KNOTS];
     struct arena *arena;
     struct steady_chain *chain; /* [2]: when somebody decodes, and when nobody does */
@@ -138,6 +141,18 @@ static inline double steady_answer_tokens(const struct steady_lengths *l)
 double steady_times_step_s(struct steady_times *t, double n, double x);
 double steady_times_square_s2(struct steady_times *t, double n, double x);
 double steady_times_decode_s(struct steady_times *t, double n);
+
+/* steady_times_rows_s -- of so many prompt tokens alone, with the jumps that kernels and graphs have, where rows_s is.
+ * steady_times_beyond_s -- what a step of n that decode and x prompt tokens takes beyond as many prompt tokens alone,
+ * which has none: at octaves of x, kept in at_s. MODEL.md "Steady state", Jumps. steady_times_alone_s -- a step asked
+ * for anew. */
+double steady_times_rows_s(struct steady_times *t, double rows);
+double steady_times_beyond_s(struct steady_times *t, double at_s[STEADY_X_KNOTS], double n, double x);
+double steady_times_alone_s(struct steady_times *t, double n, double x);
+
+/* steady_times_near_s -- of about n, Poisson's sd, and of between `below` and `above` tokens, fewer away from x;
+ * without jumps that of n and x. below = above = x: of x alone. */
+double steady_times_near_s(struct steady_times *t, double n, double x, double below, double above);
 
 /* steady_times_shares_s -- of several groups, x in the largest: where the others have each share of as much.
  * steady_times_share_s -- between them. */

@@ -20,7 +20,8 @@ struct tokens {
     struct steady_replica *r;
     double rate_per_s;
     double part[24], mates[24];
-    bool even; /* numbers are the same on all copies, but for one */
+    double longer; /* a token takes so many times what lies between those numbers, by kernels that have jumps there */
+    bool even;     /* numbers are the same on all copies, but for one */
 };
 enum { EVEN_MOST = 64 }; /* beyond it between whole numbers is as good; not a unit */
 
@@ -85,7 +86,8 @@ static double token_at(struct tokens *k, double n)
     int e;
     const double at = fmax(n, 1), part = 2 * frexp(at, &e) - 1, low = part_at(k, e - 1);
     const double progress = part > 0 ? low + part * (part_at(k, e) - low) : low;
-    return progress > 0 ? steady_times_decode_s(k->r->times, at / k->r->times->parts) / progress : (double)INFINITY;
+    const double decode_s = steady_times_decode_s(k->r->times, at / k->r->times->parts);
+    return progress > 0 ? k->longer * decode_s / progress : (double)INFINITY;
 }
 
 /* By how much a token's time grows with each one more, over so many to either side: between points of the grid it is a
@@ -110,8 +112,10 @@ static double come_at(struct tokens *k, double n)
 
 static void start(struct tokens *k, struct steady_replica *r, double rate_per_s)
 {
-    *k = (struct tokens){
-        .r = r, .rate_per_s = rate_per_s, .even = steady_routed(r->s) > 1 && r->s->route != SIMULATE_ROUND_ROBIN};
+    *k = (struct tokens){.r = r,
+                         .rate_per_s = rate_per_s,
+                         .longer = 1,
+                         .even = steady_routed(r->s) > 1 && r->s->route != SIMULATE_ROUND_ROBIN};
     for (size_t i = 0; i < sizeof k->part / sizeof k->part[0]; i++) k->part[i] = (double)NAN;
 }
 
@@ -294,8 +298,24 @@ static void see_numbers(struct tokens *k, struct steady_replica *r)
     for (int i = 0; i < STEADY_NUMBERS; i++) r->number_s[i] -= mean_s;
 }
 
+/* Between the numbers of the grid kernels have jumps: what a token takes at n itself, over what lies there. False: the
+ * same as before. */
+static bool is_longer(struct tokens *k, double n)
+{
+    const double within = .005;
+    struct steady_replica *r = k->r;
+    const double rate = k->rate_per_s * r->prompts_frac, room = fmax(r->times->budget_tokens - r->times->rows * n, 1);
+    if (!r->chain || !r->times->rows_s) return false;
+    if (rate * steady_times_step_s(r->times, n, room) * r->s->lengths->prompt_tokens > .99 * room) return false;
+    steady_chain_open(r, rate, n, n, true, r->chain);
+    const double before = k->longer, token_s = steady_chain_answer_s(r->chain, r->s->lengths) / r->s->lengths->steps;
+    k->longer *= token_s / token_at(k, n);
+    return fabs(k->longer - before) > within * before;
+}
+
 void steady_open_solve(struct steady_replica *r)
 {
+    enum { ROUNDS = 4 };
     const struct steady_lengths *l = r->s->lengths;
     const double parts = r->times->parts, a = parts * r->rate_per_s * l->steps;
     struct tokens k;
@@ -305,9 +325,10 @@ void steady_open_solve(struct steady_replica *r)
     const bool bunched = a > 0 && r->prompts_frac > 0;
     r->chain = r->times->beside && bunched ? r->times->chain : NULL;
     const double kept = bunched ? kept_together(l) : 0;
-    if (a > 0) {
+    for (int i = 0; i < (r->chain && r->times->rows_s ? ROUNDS : 1) && a > 0; i++) {
         const double near = near_mean(&k, r->most * parts);
         walk(&k, near, spread_of(r->s) + (bunched ? kept * mates_at(&k, near) : 0), r->most * parts, &c);
+        if (!is_longer(&k, fmax(c.sum / fmax(c.total - c.none, .001 * c.total), 1))) break;
     }
     r->decoding = c.sum / c.total;
     r->square = c.square / c.total;

@@ -103,6 +103,12 @@ static enum err_code open_tables(struct arena *a, const struct steady_times *lik
         for (size_t i = 0; i < STEADY_N_KNOTS && !whole; i++)
             for (size_t k = 0; k < STEADY_X_KNOTS; k++) t->prompt_s[q][i][k] = (double)NAN;
     }
+    t->rows_s = NULL;
+    if (!(t->server || t->calibrated) || t->parts > 1 || t->shared > 1 || t->slowest) return ERR_OK;
+    t->rows_s = whole ? like->rows_s : arena_array(a, STEADY_X_KNOTS, sizeof *t->rows_s);
+    if (!t->rows_s) return err_nomem(e);
+    for (size_t k = 0; k < STEADY_X_KNOTS && !whole; k++)
+        for (size_t i = 0; i < STEADY_ROW_PLACES; i++) t->rows_s[k][i] = (double)NAN;
     return ERR_OK;
 }
 
@@ -238,6 +244,8 @@ static double alone_s(struct steady_times *t, double n, double x, double share, 
     return engine_any_s(t->server, t->overlapped, t->calibrated, &t->scratch) + beside_s;
 }
 
+double steady_times_alone_s(struct steady_times *t, double n, double x) { return alone_s(t, n, x, 0, 0); }
+
 /* The number of the grid below n, and what part of the way to the next n is. */
 static size_t place_of(const struct steady_times *t, double n, double *part)
 {
@@ -283,6 +291,7 @@ static double deeper_at(struct steady_times *t, size_t share, size_t q)
 static double prompt_at(struct steady_times *t, size_t share, size_t i, double x)
 {
     double *const s = t->prompt_s[share][i];
+    if (t->rows_s) return steady_times_beyond_s(t, s, t->n_knot[i], x);
     const size_t k = steady_times_knot(t, x);
     for (size_t q = k; q < k + 2; q++)
         if (isnan(s[q]))
@@ -366,6 +375,11 @@ double steady_times_step_s(struct steady_times *t, double n, double x)
 {
     double square_s2;
     if (t->parts > 1) return parts_s(t, n, x, &square_s2);
+    if (t->rows_s && x > 0) {
+        const bool beside = t->beside && n > 0;
+        const double rows_s = steady_times_rows_s(t, (beside ? t->rows * n : 0) + x);
+        return beside ? rows_s + prompt_s(t, STEADY_SHARES - 1, n, x) : rows_s;
+    }
     const double decode_s = t->beside || !(x > 0) ? steady_times_decode_s(t, n) : 0;
     return x > 0 ? decode_s + prompt_s(t, STEADY_SHARES - 1, n, x) : decode_s;
 }

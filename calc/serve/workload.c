@@ -196,6 +196,19 @@ double workload_sine_per_s(const struct workload_spec *s, double at_s)
     return s->rate_per_s * (1 + s->swing_frac * sin(2 * M_PI * at_s / s->period_s));
 }
 
+enum err_code workload_put_ahead(struct workload *w, int64_t tokens, struct err *e)
+{
+    for (size_t i = 0; i < w->n && tokens > 0; i++) {
+        struct workload_request *x = &w->request[i];
+        const int64_t all = x->prompt_tokens + tokens;
+        if (all > WORKLOAD_TOKENS_MAX)
+            return err_set(e, ERR_RANGE, "a prompt of %lld tokens, its source among them: up to %d", (long long)all,
+                           (int)WORKLOAD_TOKENS_MAX);
+        x->prompt_tokens = (int32_t)all;
+    }
+    return ERR_OK;
+}
+
 double workload_came_per_s(const struct workload *w)
 {
     return (double)(w->first_n - 1) / w->span_s * (double)w->n / (double)w->first_n;

@@ -124,6 +124,10 @@ enum err_code workload_make(struct arena *a, const struct workload_spec *spec, s
  * at least; how many requests that were. longest_tokens > 1. */
 size_t workload_truncate(struct workload *w, int64_t longest_tokens);
 
+/* workload_put_ahead -- so many tokens more in front of every prompt: the source of an encoder-decoder. Errors:
+ * ERR_RANGE a prompt beyond WORKLOAD_TOKENS_MAX. */
+enum err_code workload_put_ahead(struct workload *w, int64_t tokens, struct err *e);
+
 /* workload_came_per_s -- requests a second as they came, turns and all: n of them in the first_n gaps of those that
  * come by themselves, of which span_s has all but one. w->span_s above 0. */
 double workload_came_per_s(const struct workload *w);

@@ -65,13 +65,15 @@ static enum err_code open_part(struct arena *a, struct mix_plan *p, const struct
 static double settled(const struct model *m)
 {
     double most = 2; /* tokens of the first context that a state was found at */
+    const double source = m->encoder.layers > 0 ? (double)m->encoder.source_tokens : 0; /* in front of each */
     for (size_t i = 0; i < m->kinds_n; i++) {
         const struct mixer *x = &m->kinds[i].mixer;
         if (x->kind != MIXER_ATTENTION && x->kind != MIXER_LATENT) continue;
+        if (m->kinds[i].encodes) continue;
         if (x->chunked) return (double)INFINITY;
         most = fmax(most, (double)(x->window_tokens > x->top_keys ? x->window_tokens : x->top_keys));
     }
-    return most;
+    return source + most;
 }
 
 static void find_growth(struct mix_plan *p)
@@ -213,7 +215,8 @@ static enum err_code compile(struct arena *a, struct mix_plan *p, const struct c
     const struct sym *rows = w.sp ? sym_ceil(c, sym_div(c, p->mixed.rows, sym_int(c, w.tp))) : p->mixed.rows;
     value[MIX_activation_bytes] =
         u->conventions.activations_uncounted ? sym_int(c, 0) : step_activation(c, u->model, &p->mixed.ops, rows, stage);
-    const struct sym *beside = sym_num(c, u->beside_bytes);
+    const struct model_beside towers = model_beside(u->model);
+    const struct sym *beside = sym_num(c, model_beside_bytes(&towers, (double)w.tp));
     if (stage) beside = sym_mul(c, stage->first, beside);
     value[MIX_memory_bytes] = SYM_SUM(c, stage ? weights : sym_num(c, weight_bytes), beside, value[MIX_kv_bytes],
                                       value[MIX_state_bytes], value[MIX_activation_bytes]);
@@ -231,7 +234,8 @@ enum err_code mix_compile(struct arena *a, const struct step_setup *setup, struc
     const struct model *m = setup->model;
     if (m->weights_unknown)
         return err_set(e, ERR_INPUT, "%s: %s; state the format with --weights", m->source, m->weights_unknown);
-    TRY(model_refuse_encoder(m, "steps that mix its halves are not described", e));
+    if (m->encoder.layers > 0 && m->encoder.source_tokens == 0)
+        return err_set(e, ERR_USAGE, "%s: its file does not say how long a source is", m->name);
     struct mix_plan *p = arena_alloc(a, sizeof *p);
     if (!p) return err_nomem(e);
     *p = (struct mix_plan){.setup = *setup, .c = sym_open(a)};

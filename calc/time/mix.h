@@ -23,7 +23,7 @@
     X(kv_bytes)         /* cache of its sequences after the step */                                                    \
     X(state_bytes)      /* of recurrent layers */                                                                      \
     X(activation_bytes) /* largest operator's inputs and outputs beside the residual stream */                         \
-    X(memory_bytes)     /* weights + beside_bytes + the three */
+    X(memory_bytes)     /* weights + towers + the three */
 
 enum mix_value {
 #define X(name) MIX_##name,

@@ -17,7 +17,7 @@ struct step {
     struct rates rates;
     struct phase phase[STEP_PHASES];
     struct sym_tape *tape;
-    double weight_bytes, adapter_bytes, offloaded_bytes, offloaded_frac;
+    double weight_bytes, beside_bytes, adapter_bytes, offloaded_bytes, offloaded_frac;
     bool untimed; /* no peak rate is known */
     struct cost_cache cache;
     struct cost_layout layout;
@@ -49,10 +49,28 @@ static const char *phase_name(const struct step *s, enum step_phase p)
     return p == STEP_DECODE && s->setup.verify ? "verify" : step_phase_name(p);
 }
 
+/* Tokens that an encoder reads. */
+static const struct sym *source_of(const struct step *s)
+{
+    return s->setup.served ? sym_int(s->c, s->setup.model->encoder.source_tokens) : s->y.X;
+}
+
+/* Tokens of S that are the decoder's own, and those that it begins with. */
+static const struct sym *own_context(const struct step *s)
+{
+    return s->setup.served ? sym_sub(s->c, s->y.S, source_of(s)) : s->y.S;
+}
+
+static const struct sym *begun(const struct step *s)
+{
+    if (!s->setup.served) return sym_int(s->c, s->setup.model->encoder.start_tokens);
+    return sym_max(s->c, sym_int(s->c, 1), sym_sub(s->c, s->y.T, source_of(s)));
+}
+
 /* Tokens that the last query of the decode step attends to. */
 static const struct sym *last_context(const struct step *s)
 {
-    return s->setup.verify ? SYM_SUM(s->c, s->y.S, s->y.T, sym_int(s->c, -1)) : s->y.S;
+    return s->setup.verify ? SYM_SUM(s->c, s->y.S, s->y.T, sym_int(s->c, -1)) : own_context(s);
 }
 
 /* sent: the number of r; NULL: it stays free. */
@@ -66,7 +84,7 @@ static enum err_code build_phase(struct arena *a, struct step *s, enum step_phas
     if (which == STEP_PREFILL) {
         if (!u->prefill_together) pass.B = one;
         pass.uncached = u->uncached;
-        if (u->model->encoder.layers > 0) pass.T = pass.S = sym_int(c, u->model->encoder.start_tokens);
+        if (u->model->encoder.layers > 0) pass.T = pass.S = begun(s);
         pass.encodes = true;
     } else if (u->uncached) {
         pass.T = pass.S = s->y.S;
@@ -77,7 +95,7 @@ static enum err_code build_phase(struct arena *a, struct step *s, enum step_phas
         pass.absorbed = true;
     } else {
         pass.T = sym_int(c, u->pass_tokens > 0 ? u->pass_tokens : 1);
-        pass.S = s->y.S;
+        pass.S = own_context(s);
         pass.M = u->averaged ? s->y.M : NULL;
         pass.absorbed = true;
     }
@@ -155,12 +173,23 @@ static const struct sym *peak_activation(struct step *s, const struct phase *p, 
     return step_activation(s->c, s->setup.model, &p->ops, rows, s->staged ? &s->stage : NULL);
 }
 
+/* Towers, on the first stage. */
+static const struct sym *beside_bytes(const struct step *s)
+{
+    struct sym_ctx *c = s->c;
+    const struct model_beside b = model_beside(s->setup.model);
+    const struct sym *ranks = s->layout.free ? s->y.t : sym_int(c, layout_whole(&s->layout.layout).tp);
+    const struct sym *all = sym_add(c, sym_div(c, sym_num(c, b.split_bytes), ranks), sym_num(c, b.whole_bytes));
+    return s->staged ? sym_mul(c, s->stage.first, all) : all;
+}
+
 static void total_memory(struct step *s, const struct sym **out)
 {
     struct sym_ctx *c = s->c;
     const struct step_setup *u = &s->setup;
     const struct sym *zero = sym_int(c, 0);
-    const int64_t start = u->model->encoder.layers > 0 ? u->model->encoder.start_tokens : 0;
+    const bool encodes = u->model->encoder.layers > 0;
+    const int64_t start = encodes && !u->served ? u->model->encoder.start_tokens : 0;
     const struct sym *one = sym_add(c, s->y.T, sym_int(c, start)); /* beside an encoder's output the decoder's stream */
     const struct sym *prompt = u->prefill_together ? sym_mul(c, s->y.B, one) : one;
     const struct sym *passed = u->verify ? s->y.T : sym_int(c, u->pass_tokens > 0 ? u->pass_tokens : 1);
@@ -171,20 +200,21 @@ static void total_memory(struct step *s, const struct sym **out)
         s->layout.free ? layout_symbols_make(c).context : sym_int(c, layout_whole(&s->layout.layout).dcp);
     const bool shared = layout_whole(&u->layout).dcp > 1; /* a block of each rank holds every d-th of its tokens */
     const struct sym *longer = sym_mul(c, block, context), *full = s->kept.per_token_full;
-    const struct sym *sequence = u->verify ? sym_bind(c, s->kept.per_sequence, &held, 1) : s->kept.per_sequence;
+    const struct sym *sequence =
+        u->verify || u->served ? sym_bind(c, s->kept.per_sequence, &held, 1) : s->kept.per_sequence;
     const struct sym *whole = SYM_SUM(c, shared ? zero : full, s->kept.per_token_windowed, s->kept.per_token_index);
     const struct sym *allotted = SYM_PROD(c, blocks, sym_mul(c, block, whole));
     if (shared) allotted = sym_add(c, allotted, SYM_PROD(c, sym_ceil(c, sym_div(c, held.value, longer)), longer, full));
-    if (start > 0)
-        allotted =
-            sym_add(c, allotted, SYM_PROD(c, sym_ceil(c, sym_div(c, s->y.X, block)), block, s->kept.per_source_token));
+    if (encodes)
+        allotted = sym_add(c, allotted,
+                           SYM_PROD(c, sym_ceil(c, sym_div(c, source_of(s), block)), block, s->kept.per_source_token));
     const struct cost_stage *stage = s->staged ? &s->stage : NULL;
     const struct cost_ops *ops = &s->phase[STEP_DECODE].ops;
     const struct sym *away = u->offload.bytes > 0 ? offload_bytes(c, &u->offload, ops, &u->conventions, stage) : zero;
     const struct sym *weights = sym_sub(c, cost_stage_weight_bytes(c, ops, &u->conventions, stage), away);
-    const struct sym *beside = sym_num(c, u->beside_bytes);
-    if (s->staged) beside = sym_mul(c, s->stage.first, beside);
+    const struct sym *beside = beside_bytes(s);
     out[STEP_weight_bytes] = weights;
+    out[STEP_beside_bytes] = beside;
     out[STEP_adapter_bytes] = cost_adapter_bytes(c, ops, &u->conventions, stage);
     out[STEP_offloaded_bytes] = away;
     out[STEP_kv_bytes] = u->uncached ? zero : sym_mul(c, s->held, sequence);
@@ -260,6 +290,9 @@ static enum err_code open_inputs(struct arena *a, struct step *s, struct err *e)
 /* Weights and cache of the rank that has most of each. */
 static enum err_code measure(struct step *s, struct err *e)
 {
+    const struct layout w = layout_whole(&s->setup.layout);
+    const struct model_beside beside = model_beside(s->setup.model);
+    s->beside_bytes = s->layout.free ? (double)NAN : model_beside_bytes(&beside, (double)w.tp);
     if (!s->staged) {
         if (!sym_constant(s->kept.per_token_full, &s->cache.bytes_per_token_full) ||
             !sym_constant(s->kept.per_token_windowed, &s->cache.bytes_per_token_windowed) ||
@@ -281,7 +314,6 @@ static enum err_code measure(struct step *s, struct err *e)
         return ERR_OK;
     }
     if (s->layout.free) return ERR_OK;
-    const struct layout w = layout_whole(&s->setup.layout);
     const double point[POINT_INPUTS] = {1, 1, 1, 1};
     double out[STEP_VALUES_N];
     TRY(step_place(&s->placed, &w, e));
@@ -342,7 +374,7 @@ enum err_code step_compile(struct arena *a, const struct step_setup *setup, stru
     const struct model *m = setup->model;
     if (m->weights_unknown)
         return err_set(e, ERR_INPUT, "%s: %s; state the format with --weights", m->source, m->weights_unknown);
-    if (setup->verify || setup->uncached || setup->any_layout)
+    if (setup->verify || setup->uncached || (setup->any_layout && !setup->served))
         TRY(model_refuse_encoder(m,
                                  setup->verify     ? "passes that judge drafted tokens are not described"
                                  : setup->uncached ? "decoding without a cache is not described"
@@ -356,7 +388,10 @@ enum err_code step_compile(struct arena *a, const struct step_setup *setup, stru
     s->c = sym_open(a);
     if (!s->c) return err_nomem(e);
     s->y = cost_symbols_make(s->c);
-    if (m->encoder.layers > 0) s->y.X = s->y.T; /* of a point */
+    s->setup.served = setup->served && m->encoder.layers > 0;
+    if (s->setup.served && m->encoder.source_tokens == 0)
+        return err_set(e, ERR_USAGE, "%s: its file does not say how long a source is", m->name);
+    if (m->encoder.layers > 0 && !s->setup.served) s->y.X = s->y.T; /* of a point */
     const struct sym *sent;
     TRY(open_rates(s, &sent, e));
     if (setup->offload.bytes > 0) s->rates.host = sym_num(s->c, setup->offload.host_bytes_per_s);
@@ -421,6 +456,7 @@ void step_eval(struct step *s, size_t n, const double *B, const double *T, const
 
 bool step_timed(const struct step *s) { return !s->untimed; }
 double step_weight_bytes(const struct step *s) { return s->weight_bytes; }
+double step_beside_bytes(const struct step *s) { return s->beside_bytes; }
 double step_adapter_bytes(const struct step *s) { return s->adapter_bytes; }
 double step_offloaded_bytes(const struct step *s) { return s->offloaded_bytes; }
 double step_offloaded_frac(const struct step *s) { return s->offloaded_frac; }
@@ -451,12 +487,13 @@ size_t step_stages(const struct step *s) { return s->staged ? s->placed.n : 1; }
 struct step_stage step_stage_of(const struct step *s, size_t i)
 {
     if (!s->staged)
-        return (struct step_stage){s->weight_bytes, step_kv_bytes_per_token(s), step_state_bytes_per_sequence(s), true,
-                                   true};
+        return (struct step_stage){
+            s->weight_bytes, s->beside_bytes, step_kv_bytes_per_token(s), step_state_bytes_per_sequence(s), true, true};
     const struct placed *p = &s->placed;
     const double kv = p->out[VALUE_FULL][i] + p->out[VALUE_WINDOWED][i] + p->out[VALUE_INDEX][i];
-    return (struct step_stage){p->out[STEP_weight_bytes][i], kv, s->setup.uncached ? 0 : p->out[VALUE_STATE][i],
-                               p->in[IN_FIRST][i] > 0, p->in[IN_LAST][i] > 0};
+    return (struct step_stage){
+        p->out[STEP_weight_bytes][i], p->out[STEP_beside_bytes][i], kv, s->setup.uncached ? 0 : p->out[VALUE_STATE][i],
+        p->in[IN_FIRST][i] > 0,       p->in[IN_LAST][i] > 0};
 }
 
 size_t step_length(const struct step *s) { return sym_tape_length(s->tape); }

@@ -25,6 +25,8 @@ struct step_setup {
     bool any_layout;  /* the layout is given with each point (step_eval_layout); of this one sp counts alone, and dcp
                          where it is more than one: all points then have more than one */
     bool any_context; /* beside any_layout: points with and without ranks that share a context */
+    bool served; /* of an encoder-decoder as a server sees it: T and S have its source in front, as many tokens as the
+                    model states, and behind it those that its decoder has before it generates (mixed.h) */
     struct timed_latency latency; /* of links */
     enum step_fidelity fidelity;
     struct cost_conventions conventions;
@@ -36,7 +38,6 @@ struct step_setup {
     int64_t block_tokens;   /* of the engine's cache pages, for allocated bytes */
     int64_t pass_tokens;    /* query tokens of a sequence in a decode step; 0: one */
     bool overlapped;        /* roofline: what is sent goes on while other operators compute */
-    double beside_bytes;    /* per GPU, held beside the model's weights: an image tower */
     struct offload offload; /* weights of layers at the host */
 };
 
@@ -63,6 +64,7 @@ struct step_setup {
     X(decode_memory_s)                                                                                                 \
     X(decode_link_s)                                                                                                   \
     X(weight_bytes)         /* of the stage whose memory is largest; so are the other bytes of memory */               \
+    X(beside_bytes)         /* of towers, not among them (model_beside) */                                             \
     X(adapter_bytes)        /* of those, slots of adapters */                                                          \
     X(offloaded_bytes)      /* weights at the host, not among them */                                                  \
     X(prefill_wire_bytes)   /* sent by one GPU within its node */                                                      \
@@ -88,7 +90,7 @@ enum err_code step_compile(struct arena *a, const struct step_setup *setup, stru
 /* step_eval -- n points: batch B[i], tokens T[i] (the prompt of prefill; of a verify step its query tokens), context
  * S[i] of the (last) decode step, M[i] steps averaged (may be NULL when not averaged). out[v] is a column or NULL. Of
  * an encoder-decoder T is the source: prefill is the encoder's pass and the decoder's over the tokens that it starts
- * with. Cost: O(n * operators of all layer kinds). */
+ * with; with `served` both are in T, and in S too. Cost: O(n * operators of all layer kinds). */
 void step_eval(struct step *s, size_t n, const double *B, const double *T, const double *S, const double *M,
                double *const out[STEP_VALUES_N]);
 
@@ -102,6 +104,7 @@ enum err_code step_eval_layout(struct step *s, const struct layout *l, double B,
 
 bool step_timed(const struct step *s);             /* false: the device has no known peak rate, times mean nothing */
 double step_weight_bytes(const struct step *s);    /* per GPU, on it */
+double step_beside_bytes(const struct step *s);    /* per GPU, towers, not among those; of the first stage */
 double step_adapter_bytes(const struct step *s);   /* per GPU, of its weights: slots of adapters */
 double step_offloaded_bytes(const struct step *s); /* per GPU, at the host */
 double step_offloaded_frac(const struct step *s);  /* of the weights of layers; with stages, of the one that has most */
@@ -115,7 +118,7 @@ double step_kv_bytes_per_token(const struct step *s);        /* per GPU, all thr
 /* step_stages -- different stages of the layout that was compiled; 1 without. step_stage_of -- what each GPU of one of
  * them holds; first, last: whether it is one end of the model, both without stages. */
 struct step_stage {
-    double weight_bytes, kv_bytes_per_token, state_bytes_per_sequence;
+    double weight_bytes, beside_bytes, kv_bytes_per_token, state_bytes_per_sequence;
     bool first, last;
 };
 size_t step_stages(const struct step *s);

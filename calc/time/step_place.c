@@ -122,7 +122,7 @@ void step_place_eval(struct placed *p, const double point[POINT_INPUTS], double 
 {
     static const size_t MEMORY[] = {STEP_kv_bytes,         STEP_kv_allocated_bytes, STEP_state_bytes,
                                     STEP_activation_bytes, STEP_memory_bytes,       STEP_weight_bytes,
-                                    STEP_adapter_bytes,    STEP_offloaded_bytes};
+                                    STEP_adapter_bytes,    STEP_offloaded_bytes,    STEP_beside_bytes};
     const double held = ceil(point[IN_B] / (double)p->of.dp), m = fmin((double)p->of.microbatches, held);
     for (size_t i = 0; i < p->n; i++) {
         p->in[IN_B][i] = ceil(held / m);

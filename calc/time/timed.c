@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -64,6 +65,19 @@ enum err_code timed_unit(const struct hw *hw, const struct dtype *d, enum hw_dty
     return err_set(e, ERR_INPUT, "%s: no peak rate is known, so no time can be given", hw->file);
 }
 
+/* Ranks on a CPU that was measured, whose key is NAME or, of several threads together, NAME@THREADS: what is meant are
+ * more threads, where it has so many processors. */
+static enum err_code refuse_ranks(const struct hw *hw, int64_t tp, struct err *e)
+{
+    const int name = (int)strcspn(hw->key, "@");
+    const double threads = (hw->key[name] ? strtod(hw->key + name + 1, NULL) : 1) * (double)tp;
+    if (hw->processors > 0 && threads > hw->processors)
+        return err_set(e, ERR_USAGE, "%s:%lld: it has no link to another, and the machine has %.0f processor%s",
+                       hw->key, (long long)tp, hw->processors, hw->processors > 1 ? "s" : "");
+    return err_set(e, ERR_USAGE, "%s:%lld: it has no link to another; %.0f threads of the machine are %.*s@%.0f",
+                   hw->key, (long long)tp, threads, name, hw->key, threads);
+}
+
 enum err_code timed_link_rate(const struct hw *hw, int64_t tp, double *out_bytes_per_s, struct err *e)
 {
     *out_bytes_per_s = (double)NAN;
@@ -73,13 +87,8 @@ enum err_code timed_link_rate(const struct hw *hw, int64_t tp, double *out_bytes
         return err_set(e, ERR_USAGE, "%s: %lld ranks side by side are more than the %.0f devices that its link joins",
                        hw->name, (long long)tp, hw->link_domain);
     if (isnan(rate)) rate = hw->pcie_bytes_per_s;
-    if (isnan(rate) && hw->measured && hw->device_kind && strcmp(hw->device_kind, "cpu") == 0 && hw->processors > 0 &&
-        (double)tp > hw->processors)
-        return err_set(e, ERR_USAGE, "%s:%lld: it has no link to another, and the machine has %.0f processor%s",
-                       hw->key, (long long)tp, hw->processors, hw->processors > 1 ? "s" : "");
     if (isnan(rate) && hw->measured && hw->device_kind && strcmp(hw->device_kind, "cpu") == 0)
-        return err_set(e, ERR_USAGE, "%s:%lld: it has no link to another; %lld threads of the machine are %s@%lld",
-                       hw->key, (long long)tp, (long long)tp, hw->key, (long long)tp);
+        return refuse_ranks(hw, tp, e);
     if (isnan(rate))
         return err_set(e, ERR_INPUT, "%s: neither link nor pcie is known, so %lld ranks cannot be timed", hw->file,
                        (long long)tp);

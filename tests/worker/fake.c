@@ -13,7 +13,8 @@
  * every second time that a ceiling is measured again it is 6 % lower; with RIDGE_FAKE_CRASH=peak=1 that kernel ends by
  * SIGSEGV; with
  * RIDGE_FAKE_SLOW=walk=400 that kernel answers after so many ms; with RIDGE_FAKE_TIMES=gemm=130 its times are 1.3 times
- * as long. With RIDGE_FAKE_THREADS=n=5 five threads can make a call together, but for slow and quit. */
+ * as long; with RIDGE_FAKE_CODES=walk=5 there are five codes of it. With RIDGE_FAKE_THREADS=n=5 five threads can make a
+ * call together, but for slow and quit. */
 #define _DEFAULT_SOURCE
 #include <math.h>
 #include <poll.h>
@@ -87,6 +88,18 @@ static void describe(struct arena *a, int64_t id, int64_t asked)
         if (strcmp(KERNELS[i], "slow") == 0 || strcmp(KERNELS[i], "quit") == 0)
             kernels[i].variants = threads > 1 ? &LACKS : &ALONE;
     struct wire_kernel *gemm = &kernels[KERNELS_N - 1];
+    static const char *const CODES[] = {"fake", "fake-2", "fake-3", "fake-4", "fake-5"};
+    struct wire_variant codes[sizeof CODES / sizeof CODES[0]];
+    for (size_t i = 0; i < KERNELS_N; i++) {
+        const long n = told("RIDGE_FAKE_CODES", KERNELS[i]);
+        if (n < 1 || (size_t)n > sizeof CODES / sizeof CODES[0]) continue;
+        for (size_t j = 0; j < (size_t)n; j++) {
+            codes[j] = VARIANT;
+            codes[j].name = CODES[j];
+        }
+        kernels[i].variants = codes;
+        kernels[i].variants_n = (size_t)n;
+    }
     gemm->row_kind = "gemm";
     gemm->args = SIZES;
     gemm->args_n = 3;
