@@ -42,7 +42,7 @@ static const struct scope_case {
     {"gpt2-xl", NULL, 1, 0, false, STEP_ROOFLINE},
 };
 
-static const char *const PLAIN[] = {"params",     "active_params", "weight_bytes", "kv_bytes",      "memory_bytes",
+static const char *const PLAIN[] = {"params",     "active_params", "weight_bytes", "kv_bytes",      "resident_bytes",
                                     "throughput", "ridge",         "peak",         "capacity_bytes"};
 
 struct page {

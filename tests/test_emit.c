@@ -94,11 +94,23 @@ static void test_formats(void **state)
     has(command(a, EMIT_SGLANG, &p), "--kv-cache-dtype fp8_e4m3");
     /* a file's kv_cache_config stands for all of the command line's: the fraction has to be in it */
     has(command(a, EMIT_TRTLLM, &p), "kv_cache_config:\n  dtype: fp8\n  free_gpu_memory_fraction: 0.878\n");
-    has(command(a, EMIT_TRTLLM, &p), "a checkpoint stored so is needed"); /* it converts nothing as it loads */
+    /* it converts nothing as it loads: what is stored in 16 bits is no word of its line, which stops until one is set */
+    has(command(a, EMIT_TRTLLM, &p), "a checkpoint stored so is needed");
+    has(command(a, EMIT_TRTLLM, &p), "trtllm-serve ${CHECKPOINT:?} ");
+    has(command(a, EMIT_TRTLLM, &p), "--quant fp8 --export_fmt hf");
+    lacks(command(a, EMIT_VLLM, &p), "CHECKPOINT");
     p.weights = "int4-g128";
     p.fp8_on_load = false;
     has(command(a, EMIT_VLLM, &p), "weights in int4-g128: a checkpoint stored so is needed");
+    has(command(a, EMIT_VLLM, &p), "vllm serve ${CHECKPOINT:?} ");
+    has(command(a, EMIT_SGLANG, &p), "--model-path ${CHECKPOINT:?} ");
+    lacks(command(a, EMIT_VLLM, &p), "--export_fmt");
     lacks(command(a, EMIT_VLLM, &p), "--quantization");
+    p.longest_tokens = p.max_model_len;
+    has(command(a, EMIT_VLLM, &p), "and not one longer");
+    p.longest_tokens = p.max_model_len * 4 / 5;
+    has(command(a, EMIT_VLLM, &p), "25 % more");
+    p.longest_tokens = 0;
     /* latents of which keys are chosen: two engines mean their own layout by fp8, the third has one scale */
     p.kv = "fp8-ds-mla";
     has(command(a, EMIT_VLLM, &p), "--kv-cache-dtype fp8");

@@ -124,10 +124,10 @@ static void test_parameters_and_weights(void **state)
                                          .block_tokens = 16};
         assert_int_equal(step_compile(f.a, &setup, &step, &e), ERR_OK);
         assert_same(named_at(&f.scope, "weight_bytes", 1, 1), step_weight_bytes(step), all[i], "weight_bytes");
-        assert_same(named_at(&f.scope, "memory_bytes", 3, 1021),
+        assert_same(named_at(&f.scope, "resident_bytes", 3, 1021),
                     step_weight_bytes(step) + named_at(&f.scope, "kv_bytes", 3, 1021) +
                         3 * step_state_bytes_per_sequence(step),
-                    all[i], "memory_bytes");
+                    all[i], "resident_bytes");
         arena_close(f.a);
     }
     arena_close(names);

@@ -74,7 +74,7 @@ static void test_elasticities_of_rates_add_up(void **state)
                 const char *quantity;
                 double sum;
             } ROWS[] = {{"decode_step", -1}, {"prefill", -1}, {"throughput", 1}, {"attention", -1},
-                        {"lm_head", -1},     {"ridge", 0},    {"peak", 1},       {"memory_bytes", 0}};
+                        {"lm_head", -1},     {"ridge", 0},    {"peak", 1},       {"resident_bytes", 0}};
             struct learn f;
             open_case(&f, i, (enum step_fidelity)fidelity);
             for (size_t k = 0; k < COUNT(ROWS); k++) {

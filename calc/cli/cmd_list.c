@@ -504,6 +504,7 @@ static const struct topic {
     {"dtypes", list_dtypes},           {"columns", list_columns},
     {"conventions", list_conventions}, {"what-ifs", list_whatifs},
     {"presets", list_presets},         {"rows", list_rows},
+    {"gpus", list_hardware},           {"devices", list_hardware}, /* as who looks for them calls them */
 };
 
 /* Names with sentences, which a table would cut. */

@@ -57,7 +57,9 @@ static const struct option OPTIONS[] = {
     TEXT("arrivals", "PROCESS", "poisson",
          "how they come at that rate: poisson, gamma:CV, bursty:RATIO,TIME or diurnal:SWING,TIME (1d)"),
     TEXT("concurrency", "N", NULL, "clients, each of which asks again when it has its answer"),
+    FLAG("exact-rate", "of made requests: times scaled so that --rate come, and not only on average"),
     TEXT("requests", "N", "1000", "how many in all (of a trace: only the first N)"),
+    TEXT("judge", "A..B", NULL, "times are of the A-th to the B-th request that came (default: of all)"),
     TEXT("prompt", "LENGTH", "1000",
          "tokens in: N, uniform:A..B, exponential:MEAN, lognormal:MEAN,CV, gamma:MEAN,CV, pareto:MEAN,ALPHA or "
          "empirical:FILE; each "
@@ -127,8 +129,9 @@ static const struct option OPTIONS[] = {
         "server", "NAME[:VERSION]|FILE", NULL,
         "steps as a server takes them, kernels calibrated and its host fitted to published times: vllm, trtllm, sglang "
         "(vllm:0.12.0: a version whose host does not work beside the device), or none (default)"),
-    TEXT("band", "p50|p90", "p50",
-         "calibrated: the median, or what nine of ten services do not exceed, as ridge plan keeps its promises at"),
+    TEXT("band", "p50|p90|X", "p50",
+         "calibrated: the median, or what nine of ten services do not exceed, as ridge plan keeps its promises at, or "
+         "X times the median"),
     {.name = "pool",
      .kind = OPTION_TEXT,
      .value = "NAME",
@@ -140,8 +143,11 @@ static const struct option OPTIONS[] = {
     TEXT("watermark", "FRAC", NULL, "part of the blocks kept idle when a request enters (default: fcfs 0.01, else 0)"),
     TEXT("gpu-memory-utilization", "FRAC", NULL, "part of the GPU that the engine takes (default: the engine's)"),
     TEXT("max-model-len", "N", NULL, "longest sequence (default: the model's)"),
+    FLAG("truncate", "what is longer than --max-model-len ends there (default: it is refused)"),
     TEXT("max-num-seqs", "N", NULL, "most sequences in a step, of each attention group"),
     TEXT("max-num-batched-tokens", "N", NULL, "most tokens in a step, of each attention group"),
+    TEXT("num-gpu-blocks-override", "N", NULL,
+         "blocks of the cache, of each attention group, whatever memory there is"),
     TEXT("block-size", "N", "16", "tokens in a cache block"),
     TEXT("engine", "NAME", "vllm-v1", "vllm-v0, vllm-v1, vllm-0.21 or vllm-runner-v2"),
     FLAG("offline", "defaults of the library instead of the server"),

@@ -202,7 +202,8 @@ static void write_point(struct out *o, const struct limit_point *p, const struct
     const bool whole = model_passes_whole(m);
     char memory[UNITS_TEXT_MAX], kv[UNITS_TEXT_MAX], held[UNITS_TEXT_MAX], step[UNITS_TEXT_MAX], first[UNITS_TEXT_MAX];
     out_printf(o, "B = %-8lld S = %-8lld memory %s (KV %s)", (long long)p->batch, (long long)p->context,
-               units_format_bytes(memory, p->memory_bytes), whole ? "none" : units_format_bytes(kv, p->kv_bytes));
+               units_format_bytes(memory, p->memory_bytes),
+               whole || !(p->kv_bytes > 0) ? "none" : units_format_bytes(kv, p->kv_bytes));
     const bool state = p->state_bytes > 0;
     if (state || timed) out_printf(o, "\n%27s", "");
     if (state) out_printf(o, "state %s%s", units_format_bytes(held, p->state_bytes), timed ? ", " : "");

@@ -333,4 +333,9 @@ enum err_code estimate_ops(struct arena *a, const struct estimate_request *q, co
                            const struct estimate_row *point, struct estimate_op_row **out, size_t *out_n,
                            struct err *e);
 
+/* estimate_block_tokens -- --block-size. Errors: ERR_USAGE none that an engine takes: kernels of attention read caches
+ * in multiples of 16 tokens (vllm/v1/attention/backends/flash_attn.py, get_supported_kernel_block_sizes), or pages that
+ * divide them. */
+enum err_code estimate_block_tokens(const struct option_values *v, int64_t *out, struct err *e);
+
 #endif

@@ -56,7 +56,8 @@ static void write_model_lines(struct out *o, const struct estimate_case *c)
     char half[32] = "";
     if (m->encoder.layers > 0) (void)snprintf(half, sizeof half, "%lld+", (long long)m->encoder.layers);
     put_line(o, 2, "%s parameters%s, %s%lld layers, %s; weights %s, KV %s", units_format_count(b, c->params.total),
-             active, half, (long long)m->layers, m->attention, lin->name, c->uncached ? "none" : m->kv.name);
+             active, half, (long long)m->layers, m->attention, lin->name,
+             c->uncached || !(kv > 0) ? "none" : m->kv.name);
     char state[UNITS_TEXT_MAX + 32] = "";
     if (c->state_bytes > 0 && !c->uncached)
         (void)snprintf(state, sizeof state, ", state %s per sequence",
@@ -64,9 +65,11 @@ static void write_model_lines(struct out *o, const struct estimate_case *c)
     if (m->encoder.layers > 0)
         (void)snprintf(state, sizeof state, " and %s per token of the source",
                        units_format_digits(a, step_kv_bytes_per_source_token(c->step)));
-    put_line(o, 2, "weights %s, KV %s bytes per token%s, capacity %s (%s)%s",
-             units_format_bytes(a, step_weight_bytes(c->step)), units_format_digits(b, c->uncached ? 0 : kv), state,
-             units_format_bytes(d, c->capacity_bytes), units_format_bytes_iec(active, c->capacity_bytes),
+    char cache[UNITS_TEXT_MAX + 32] = "no KV cache";
+    if (kv > 0 && !c->uncached)
+        (void)snprintf(cache, sizeof cache, "KV %s bytes per token", units_format_digits(b, kv));
+    put_line(o, 2, "weights %s, %s%s, capacity %s (%s)%s", units_format_bytes(a, step_weight_bytes(c->step)), cache,
+             state, units_format_bytes(d, c->capacity_bytes), units_format_bytes_iec(active, c->capacity_bytes),
              c->gpus > 1 ? ", each per GPU" : "");
     double peak;
     const char *unit;

@@ -213,6 +213,15 @@ static enum err_code parse_calibrated(const struct option_values *v, bool calibr
     return ERR_OK;
 }
 
+enum err_code estimate_block_tokens(const struct option_values *v, int64_t *out, struct err *e)
+{
+    TRY(option_count(v, "block-size", 1, 1 << 20, out, e));
+    const int64_t page = 16; /* not a unit: tokens that attention kernels read at a time */
+    if (*out % page == 0 || (*out < page && (*out & (*out - 1)) == 0)) return ERR_OK;
+    return err_set(e, ERR_USAGE, "--block-size %lld: engines take 1, 2, 4, 8 or a multiple of %lld", (long long)*out,
+                   (long long)page);
+}
+
 enum err_code estimate_request_parse(struct arena *a, const struct option_values *v, struct estimate_request *out,
                                      struct err *e)
 {
@@ -228,8 +237,7 @@ enum err_code estimate_request_parse(struct arena *a, const struct option_values
     TRY(scope_settings(a, option_get(v, "set"), &q.set, &q.set_n, e));
     TRY(layout_options_parse(v, &q.layout, e));
     TRY(offload_options_parse(v, &q.offload, e));
-    if (units_parse_count(option_get(v, "block-size"), 1, 1 << 20, &q.block_tokens, e) != ERR_OK)
-        return err_prepend(e, "--block-size: ");
+    TRY(estimate_block_tokens(v, &q.block_tokens, e));
     q.what_if = option_get(v, "what-if");
     TRY(scope_formats(a, v, e));
     if (option_get(v, "steps") && units_parse_count(option_get(v, "steps"), 1, TOKENS_MAX, &q.steps, e) != ERR_OK)

@@ -247,6 +247,11 @@ enum err_code offload_options_parse(const struct option_values *v, struct offloa
     }
     if (link && units_parse_rate(link, UNITS_BYTES_PER_S, &out->host_bytes_per_s, e) != ERR_OK)
         return err_prepend(e, "--host-link: ");
+    const bool swaps = option_given(v, "host-link") && option_get(v, "preemption"); /* prices what loses its blocks */
+    if (option_given(v, "host-link") && !(out->bytes > 0) && !option_given(v, "kv-offloading-size") && !swaps)
+        return err_set(e, ERR_USAGE, "--host-link is the way of what stays at the host, and nothing does (%s)",
+                       strcmp(v->command->name, "estimate") == 0 ? "--cpu-offload-gb"
+                                                                 : "--cpu-offload-gb, --kv-offloading-size");
     return ERR_OK;
 }
 

@@ -2,7 +2,7 @@
 
 #include "calc/base/units.h"
 
-enum { SLOTS_MAX = 1 << 20, RANK_MAX = 1 << 16, DEFAULT_RANK = 16 };
+enum { SLOTS_MAX = 1 << 20, RANK_MAX = 1 << 16, RANK_LISTED = 512, DEFAULT_RANK = 16 };
 
 enum err_code lora_options_parse(const struct option_values *v, int64_t rank, struct lora_request *out, struct err *e)
 {
@@ -19,6 +19,12 @@ enum err_code lora_options_parse(const struct option_values *v, int64_t rank, st
     q.served.rank = rank > 0 ? lora_slot_rank(rank) : DEFAULT_RANK;
     q.served.among = q.host = q.served.slots;
     TRY(option_count(v, "max-lora-rank", 1, RANK_MAX, &q.served.rank, e));
+    if (lora_slot_rank(q.served.rank) != q.served.rank || q.served.rank > RANK_LISTED)
+        return err_set(
+            e, ERR_USAGE,
+            "--max-lora-rank %lld: engines take 1, 8, 16, 32, 64, 128, 256, 320 or 512, and an adapter of less "
+            "in the next",
+            (long long)q.served.rank);
     if (q.served.rank < rank)
         return err_set(e, ERR_USAGE, "--max-lora-rank %lld holds no adapter of rank %lld", (long long)q.served.rank,
                        (long long)rank);

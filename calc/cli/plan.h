@@ -115,6 +115,7 @@ struct plan_case {
     double fillings, few;     /* of the copies, that percentiles are of; few: more were wanted, and so many are the
                                  most that are drawn; 0: not so */
     double period_s, periods; /* of arrivals whose rate changes in time, and how many were drawn; 0 */
+    size_t truncated;         /* simulated requests that end at the plan's longest */
     bool partly;              /* fewer than tell how often promises are kept */
     bool drawn;               /* Poisson arrivals, of a trace without times */
     int64_t simulations;      /* in full breadth, of this search */
@@ -152,6 +153,9 @@ enum err_code plan_case_open(struct arena *a, const struct option_values *v, str
 
 /* plan_layout_words -- "TP4 PP2 x3"; NULL: no memory. plan_money -- "$54.00", "no known price". */
 const char *plan_layout_words(struct arena *a, const struct layout *l);
+/* plan_layout_sentence -- the same for who has never seen one: "2 copies of the model, each on 2 GPUs: every layer
+ * split over 2 (TP2)"; NULL: no memory. */
+const char *plan_layout_sentence(struct arena *a, const struct layout *l);
 /* plan_layout_legend -- what TP, PP and their like are, "layouts: ..." without a stop: attention groups and parts of
  * experts where there are experts, shared contexts where they are asked for. */
 const char *plan_layout_legend(bool experts, bool contexts);
@@ -171,9 +175,18 @@ const char *plan_promises_text(struct arena *a, const struct plan_case *c);
 enum { PLAN_SIMULATIONS = 192 }; /* in full breadth, of a search */
 
 /* plan_say -- a line, wrapped below 80 columns, further lines indented by two; prefix before each. plan_kernels --
- * whose kernels and steps times are. plan_transfers -- of a device (-1: of each) that nobody measured, whose times
- * stand for its own. plan_doubts -- what is not checked of the winner. plan_headroom_how -- " (simulated, ...)", how
- * its headroom is known; empty: on paper, like all else; NULL: no memory. */
+ * whose kernels and steps times are. plan_times_say -- how steps are timed. plan_times_doubts -- that times are floors,
+ * or medians. plan_devices_doubts -- whose times stand for those of a device (only -1: of each; not of `except`, -1: of
+ * none left out) that nobody measured, and where its band is another: devices of which the same is to be said are in
+ * one line. plan_doubts -- what is not checked of the winner. plan_headroom_how -- " (simulated, ...)", how its
+ * headroom is known; empty: on paper, like all else; NULL: no memory. plan_known_within -- no nearer than another run
+ * may be, a part of the rate. */
+void plan_times_say(struct out *o, const char *prefix, const struct plan_case *c);
+void plan_times_doubts(struct out *o, const char *prefix, const struct plan_case *c);
+enum err_code plan_devices_doubts(struct arena *a, struct out *o, const char *prefix, const struct plan_case *c,
+                                  int only, int except, struct err *e);
+double plan_known_within(const struct plan_case *c);
+
 /* plan_hosted_of -- what of the winner's weights is at the host: hosted_bytes. plan_hosted -- lines about it, and that
  * more was asked for than there is. Errors: as planner_at. */
 enum err_code plan_hosted_of(struct arena *a, struct plan_case *c, struct err *e);
@@ -204,8 +217,6 @@ void plan_shares(struct out *o, const struct plan_case *c, const char *prefix);
 const char *plan_headroom_how(struct arena *a, const struct plan_case *c);
 __attribute__((format(printf, 3, 4))) void plan_say(struct out *o, const char *prefix, const char *fmt, ...);
 const char *plan_kernels(const struct plan_case *c);
-enum err_code plan_transfers(struct arena *a, struct out *o, const char *prefix, const struct plan_case *c, int device,
-                             struct err *e);
 void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, const char *prefix);
 
 /* plan_drafted -- tokens that a plan drafts in a step: in a row, or all of a tree. */
@@ -218,8 +229,12 @@ static inline int64_t plan_drafted(const struct plan_case *c, const struct plann
 enum err_code plan_command(struct arena *a, const struct plan_case *c, const struct planner_plan *x,
                            enum emit_engine engine, const char **out, struct err *e);
 
-/* plan_write -- the answer in a format; text: with the reasons. plan_emit -- the engine's command line, the plan as a
- * comment above it. plan_none -- that nothing keeps the promises, and what forbids it: ERR_NO. */
+/* plan_write -- the answer in a format; text: with the reasons. plan_rows -- its rows as a table: of text the best
+ * alone, else also what fails. plan_text -- as text, the table of n plans in it. plan_emit -- the engine's command
+ * line, the plan as a comment above it. plan_none -- that nothing keeps the promises, and what forbids it: ERR_NO. */
+enum err_code plan_rows(struct arena *a, const struct plan_case *c, bool text, struct table *t, struct err *e);
+enum err_code plan_text(struct arena *a, struct out *o, const struct plan_case *c, const struct table *t,
+                        struct err *e);
 enum err_code plan_write(struct arena *a, const struct plan_case *c, enum table_format format, struct out *o,
                          struct err *e);
 enum err_code plan_emit(struct arena *a, const struct plan_case *c, struct out *o, struct err *e);

@@ -107,7 +107,8 @@ enum err_code plan_formats_open(struct arena *a, const struct option_values *v, 
     if (c->max_context_tokens > 0) c->max_context_tokens += c->source;
     const bool wide = !first.weights_unknown && model_linear_format(&first)->bits == 16;
     TRY(formats(a, v, "weights", wide ? "fp8" : NULL, &weights, &weights_n, e));
-    TRY(formats(a, v, "kv", first.kv.bits == 16 ? stored_cache_fp8(&first) : NULL, &kv, &kv_n, e));
+    TRY(formats(a, v, "kv", first.kv.bits == 16 && stored_has_cache(&first) ? stored_cache_fp8(&first) : NULL, &kv,
+                &kv_n, e));
     struct model *models = arena_array(a, weights_n * kv_n, sizeof *models);
     c->format = arena_array(a, weights_n * kv_n, sizeof *c->format);
     if (!models || !c->format) return err_nomem(e);

@@ -6,7 +6,6 @@
 
 #include "calc/base/text.h"
 #include "calc/cli/plan.h"
-#include "calc/cli/transfers.h"
 
 void plan_say(struct out *o, const char *prefix, const char *fmt, ...)
 {
@@ -33,38 +32,6 @@ void plan_say(struct out *o, const char *prefix, const char *fmt, ...)
         w += strspn(w, " ");
     }
     out_char(o, '\n');
-}
-
-const char *plan_kernels(const struct plan_case *c)
-{
-    const struct planner_request *q = &c->request;
-    for (size_t d = 0; d < q->devices_n; d++)
-        if (q->device[d].efficiency && !q->framework) return "what their files name";
-    bool own = q->devices_n > 0; /* each fitted to its own kernels, of no engine */
-    for (size_t d = 0; d < q->devices_n && own; d++) own = c->device[d].hw->fitted != NULL;
-    if (own && !q->framework && !q->server) return "ridge (its own fit: ridge fit --from store)";
-    return q->server ? q->server->name : q->framework ? q->framework : "vllm";
-}
-
-/* Of a device whose kernels nobody measured: whose stand for them, and how far off those were on other devices. */
-static enum err_code say_transfer(struct arena *a, struct out *o, const char *prefix, const struct plan_case *c,
-                                  const struct planner_device *d, struct err *e)
-{
-    const struct planner_request *q = &c->request;
-    const char *text;
-    TRY(transfer_text(a, d->hw, d->efficiency, q->server ? q->server->name : q->framework, &text, e));
-    if (d->efficiency) plan_say(o, prefix, "times of %s first by %s", d->hw->key, d->efficiency);
-    if (text) plan_say(o, prefix, "note: %s", text);
-    return ERR_OK;
-}
-
-enum err_code plan_transfers(struct arena *a, struct out *o, const char *prefix, const struct plan_case *c, int device,
-                             struct err *e)
-{
-    if (c->request.fidelity != PLANNER_CALIBRATED) return ERR_OK;
-    for (size_t d = 0; d < c->request.devices_n; d++)
-        if (device < 0 || (size_t)device == d) TRY(say_transfer(a, o, prefix, c, &c->device[d], e));
-    return ERR_OK;
 }
 
 const char *plan_few_text(struct arena *a, const struct planner_request *q, const struct planner_verified *v)

@@ -8,12 +8,17 @@
 
 /* -- emit -- */
 
-/* Rounded up to whole pages of 256 tokens, within what the model takes. */
-static int64_t longest(const struct plan_case *c)
+/* The longest request planned and a quarter more, in whole pages of 256 tokens; within what the model takes and what
+ * the planned cache holds of one sequence, without which no engine starts, and never below the longest. */
+static int64_t longest(const struct plan_case *c, const struct planner_plan *x)
 {
-    const int64_t page = 256, need = c->request.traffic.longest_tokens - c->source;
-    const int64_t whole = (need + page - 1) / page * page;
-    return c->max_context_tokens > 0 && whole > c->max_context_tokens ? c->max_context_tokens : whole;
+    const int64_t page = 256, need = c->request.traffic.longest_tokens - c->source,
+                  limit = c->max_context_tokens > 0 ? c->max_context_tokens - c->source : 0;
+    const double held = x->pool_bytes / x->sequence_bytes * ceil(c->request.traffic.context_tokens) - (double)c->source;
+    int64_t most = (need + need / 4 + page - 1) / page * page;
+    if (limit > 0 && most > limit) most = limit;
+    if (held < (double)most) most = (int64_t)held / page * page;
+    return most > need ? most : need;
 }
 
 enum err_code plan_command(struct arena *a, const struct plan_case *c, const struct planner_plan *x,
@@ -30,7 +35,8 @@ enum err_code plan_command(struct arena *a, const struct plan_case *c, const str
         .towerless = f->model->towerless,
         .max_num_seqs = x->seqs,
         .step_tokens = x->step_tokens,
-        .max_model_len = longest(c),
+        .max_model_len = longest(c, x),
+        .longest_tokens = c->request.traffic.longest_tokens - c->source,
         .utilization_frac = left,
         .static_frac =
             floor((x->weight_bytes + x->tower_bytes + x->pool_bytes) / visible * 1000) / 1000,    /* not a unit */
@@ -89,11 +95,10 @@ enum err_code plan_emit(struct arena *a, const struct plan_case *c, struct out *
     else if (c->request.fidelity == PLANNER_CALIBRATED)
         plan_say(o, "# ", "times calibrated, kernels and steps of %s%s", plan_kernels(c),
                  c->request.p90 ? ", at P90 of their band" : "");
-    else
-        plan_say(o, "# ", "times are floors: not a promise, servers are 2-4x slower");
+    plan_times_doubts(o, "# ", c);
     if (c->draft && x->gamma == 0)
         plan_say(o, "# ", "no draft: beside %.60s nothing keeps the promises for less", c->draft);
-    TRY(plan_transfers(a, o, "# ", c, (int)x->device, e));
+    TRY(plan_devices_doubts(a, o, "# ", c, (int)x->device, -1, e));
     plan_hosted(o, c, "# ");
     plan_doubts(a, o, c, "# ");
     out_str(o, command);

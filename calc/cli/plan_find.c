@@ -46,12 +46,7 @@ static enum err_code lengthen(struct arena *a, struct plan_case *c, struct err *
     s.requests = (int64_t)requests;
     TRY(workload_make(a, &s, &c->work, e));
     TRY(workload_put_ahead(&c->work, c->source, e));
-    for (size_t i = 0; i < c->work.n; i++) {
-        struct workload_request *x = &c->work.request[i];
-        const int32_t longest = (int32_t)q->traffic.longest_tokens;
-        if (x->prompt_tokens >= longest) x->prompt_tokens = longest - 1;
-        if (x->output_tokens > longest - x->prompt_tokens) x->output_tokens = longest - x->prompt_tokens;
-    }
+    c->truncated = workload_truncate(&c->work, q->traffic.longest_tokens);
     return ERR_OK;
 }
 

@@ -29,4 +29,12 @@ enum err_code plan_source_whole(struct arena *a, struct plan_case *c, struct err
 enum err_code plan_find(struct arena *a, struct plan_case *c, struct err *e);
 enum err_code plan_pays(struct arena *a, struct plan_case *c, struct err *e);
 
+/* plan_again -- the command line of `ridge simulate` that simulates the winner once more, to the digit; "": it was not
+ * simulated; *why: none does, a sentence, else NULL. Errors: ERR_NOMEM. */
+enum err_code plan_again(struct arena *a, const struct plan_case *c, const char **line, const char **why,
+                         struct err *e);
+
+/* plan_text_notes -- behind the answer: why others fail, and what all of it assumes. */
+enum err_code plan_text_notes(struct arena *a, struct out *o, const struct plan_case *c, struct err *e);
+
 #endif

@@ -103,6 +103,15 @@ static void lay_out(struct charts *s, size_t row, double top)
     write_marks(s, row, &p);
 }
 
+/* Whether any line has a marker, which the legend shows then; a terminal's letters are its lines. */
+static bool marked(const struct charts *s)
+{
+    bool any = s->canvas->dumb;
+    for (size_t row = 0; row < s->points.n_rows && s->points.n_rows <= POINTS_MOST; row++)
+        any = any || plot_csv_number(&s->points, row, "kept") > 0;
+    return any;
+}
+
 /* kind "charts": lines side by side. */
 enum err_code plot_charts_build(const struct plot_request *r, struct plot_canvas *c, struct err *e)
 {
@@ -118,10 +127,11 @@ enum err_code plot_charts_build(const struct plot_request *r, struct plot_canvas
         if (series_of(s, plot_csv_text(&s->points, row, "series")) >= CHART_SERIES_MAX)
             return err_set(e, ERR_USAGE, "charts: more than %d lines", CHART_SERIES_MAX);
     if (s->n == 0) return err_set(e, ERR_INPUT, "charts: no row to draw");
+    const bool markers = marked(s);
     for (size_t i = 0; i < s->n; i++)
         entries[i] = (struct plot_entry){.text = s->names[i],
                                          .stroke = (int)i + 1,
-                                         .point = plot_series_point(c, i + 1),
+                                         .point = markers ? plot_series_point(c, i + 1) : 0,
                                          .rgb = plot_series_rgb(i + 1)};
     double y = plot_canvas_head(c, r->title, r->subtitle ? r->subtitle : "");
     if (s->n > 1) y = plot_canvas_legend(c, entries, s->n, y);

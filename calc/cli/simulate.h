@@ -5,6 +5,7 @@
 #include "calc/base/table.h"
 #include "calc/cli/estimate.h"
 #include "calc/cli/progress.h"
+#include "calc/serve/planner.h"
 #include "calc/serve/simulate.h"
 
 /* Everything that a run needs. */
@@ -20,7 +21,9 @@ struct simulate_case {
     struct engine_case server;
     const char *trace, *arrivals, *policy, *route, *memory, *pool; /* as texts; trace NULL: none */
     double pool_bytes;
-    bool p90;             /* of the band; setup.slower says how much that is */
+    struct planner_window judged; /* requests that times are of; end 0: all */
+    bool p90;                     /* of the band; setup.slower says how much that is */
+    const char *factor;           /* as given, times the median; NULL: not given */
     const char *transfer; /* whose measured kernels stand for the device's, a sentence; NULL: its own, or floors */
     const char *link;     /* that caches go over between two pools, in words; NULL: one pool */
     int64_t decoders;     /* two pools: replicas that decode */
@@ -53,6 +56,9 @@ enum err_code simulate_moves_open(const struct option_values *v, struct simulate
 __attribute__((format(printf, 2, 3))) void simulate_put_line(struct out *o, const char *fmt, ...);
 void simulate_moves_heading(struct out *o, const struct simulate_case *c);
 enum err_code simulate_moves_text(struct out *o, const struct simulate_case *c, struct err *e);
+
+/* simulate_judged -- of a run, the requests that times are of. */
+struct simulate_result simulate_judged(const struct simulate_case *c);
 
 /* simulate_write -- the answer in a format: a summary, a row for each request or run of steps, or
  * for each quantity with its steady state. Errors: as

@@ -1,5 +1,6 @@
 /* simulate_request -- the options of `ridge simulate` as a workload, a scheduler and a cache. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "calc/base/text.h"
@@ -84,7 +85,7 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     TRY(option_count(v, "attention-dp", 1, 1 << 12, &q->layout.layout.dp, e));
     TRY(layout_options_context(v, &q->layout, e));
     TRY(option_count(v, "replicas", 1, SIMULATE_REPLICAS_MAX, &q->layout.layout.replicas, e));
-    TRY(option_count(v, "block-size", 1, 1 << 20, &q->block_tokens, e));
+    TRY(estimate_block_tokens(v, &q->block_tokens, e));
     q->layout.layout.skew = 1;
     if (c->setup.pools.prefill > 0) {
         if (option_given(v, "replicas"))
@@ -314,6 +315,19 @@ static enum err_code open_pool(struct arena *a, struct simulate_case *c, struct 
     return ERR_OK;
 }
 
+/* A cache of so many blocks. */
+static enum err_code open_blocks(const struct option_values *v, struct simulate_case *c, struct err *e)
+{
+    struct simulate_setup *s = &c->setup;
+    const int64_t groups = s->groups > 1 ? s->groups : 1;
+    int64_t blocks = 0;
+    if (!option_given(v, "num-gpu-blocks-override")) return ERR_OK;
+    TRY(option_count(v, "num-gpu-blocks-override", 1, PAGED_BLOCKS_MAX / groups, &blocks, e));
+    c->pool_bytes *= (double)(blocks * groups) / (double)s->blocks;
+    s->blocks = blocks * groups;
+    return ERR_OK;
+}
+
 /* Sequences that memory allows, as ridge plan counts them. */
 static enum err_code batch_of(struct simulate_case *c, const struct planner_traffic *t, double *out, struct err *e)
 {
@@ -387,6 +401,14 @@ static enum err_code open_planned(struct arena *a, struct simulate_case *c, stru
     return ERR_OK;
 }
 
+/* A number of times the median; false: the text is none. */
+static bool times_median(const char *text, double *out)
+{
+    char *end;
+    *out = strtod(text, &end);
+    return end != text && *end == '\0';
+}
+
 /* How much slower than predicted nine of ten services are at most: of a server's steps what was measured (engine_band),
  * else the band of steps, at the batch that memory allows, as ridge plan has it. */
 static enum err_code open_band(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
@@ -394,14 +416,23 @@ static enum err_code open_band(struct arena *a, const struct option_values *v, s
     struct simulate_setup *s = &c->setup;
     struct planner_traffic t;
     double batch;
-    int p90;
-    TRY(WORD(option_get(v, "band"), "band", &p90, e, "p50", "p90"));
-    c->p90 = p90 == 1;
+    int p90 = 0;
+    const char *band = option_get(v, "band");
+    double factor;
+    if (times_median(band, &factor)) {
+        if (!(factor >= .01 && factor <= 100)) /* not a unit */
+            return err_set(e, ERR_USAGE, "--band %.40s: wanted p50, p90 or times of the median from 0.01 to 100", band);
+        c->factor = band;
+    } else {
+        TRY(WORD(band, "band", &p90, e, "p50", "p90"));
+        c->p90 = p90 == 1;
+    }
     if (option_given(v, "band") && !c->request.calibrated && !c->server_text)
         return err_set(e, ERR_USAGE, "--band is of calibrated times: it needs --fidelity calibrated or --server%s",
                        option_given(v, "server") ? " NAME, not none" : "");
-    if (planned(c)) return open_planned(a, c, e);
-    if (!c->p90) return ERR_OK;
+    if (planned(c)) TRY(open_planned(a, c, e));
+    if (c->factor) s->slower = factor;
+    if (c->factor || planned(c) || !c->p90) return ERR_OK;
     TRY(planner_traffic_of(a, &c->work, 1, &t, e));
     TRY(batch_of(c, &t, &batch, e));
     s->slower = c->server_text ? engine_band(&c->server, batch, t.context_tokens, t.prompt_tokens)
@@ -420,8 +451,10 @@ enum err_code simulate_case_open(struct arena *a, const struct option_values *v,
     TRY(open_model(a, v, c, e));
     TRY(simulate_work_open(a, v, c, e));
     TRY(open_limits(v, c, e));
+    if (option_given(v, "truncate")) workload_truncate(&c->work, c->setup.max_len_tokens);
     TRY(open_memory(v, c, e));
     TRY(open_pool(a, c, e));
+    TRY(open_blocks(v, c, e));
     TRY(simulate_moves_open(v, c, e));
     TRY(open_draft(c, e));
     c->route = option_get(v, "route");

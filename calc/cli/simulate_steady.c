@@ -130,7 +130,7 @@ enum err_code simulate_steady_rows(struct arena *a, const struct simulate_case *
                              *const ALL[] = {"latency_s_mean", "latency_s_p50", "latency_s_p90", "latency_s_p95",
                                              "latency_s_p99"};
     enum { ROWS = 26 };
-    const struct simulate_result *r = &c->result;
+    const struct simulate_result *r = &c->result, judged = simulate_judged(c);
     const double unknown = (double)NAN;
     struct simulate_spread ttft, tpot, latency;
     struct steady_result y;
@@ -142,9 +142,9 @@ enum err_code simulate_steady_rows(struct arena *a, const struct simulate_case *
     t->stride_bytes = sizeof *row;
     if (r->finished == 0) return ERR_OK; /* nothing was served: there is no state to describe */
     TRY(solve(a, c, &y, e));
-    TRY(simulate_spread_of(r, simulate_ttft_s, &ttft, e));
-    TRY(simulate_spread_of(r, simulate_tpot_s, &tpot, e));
-    TRY(simulate_spread_of(r, simulate_latency_s, &latency, e));
+    TRY(simulate_spread_of(&judged, simulate_ttft_s, &ttft, e));
+    TRY(simulate_spread_of(&judged, simulate_tpot_s, &tpot, e));
+    TRY(simulate_spread_of(&judged, simulate_latency_s, &latency, e));
     const bool open = c->work.open && c->work.timed && c->work.span_s > 0;
     const char *marked =
         open ? arena_printf(a, "no steady state: %s", steady_limit_name(y.by)) : steady_limit_name(y.by);
@@ -161,7 +161,7 @@ enum err_code simulate_steady_rows(struct arena *a, const struct simulate_case *
     if (c->setup.pools.prefill > 0) {
         const double span_s = r->span_s;
         struct simulate_spread move;
-        TRY(simulate_spread_of(r, simulate_move_s, &move, e));
+        TRY(simulate_spread_of(&judged, simulate_move_s, &move, e));
         row[n - 3] = (struct steady_row){"prefill_busy_frac", r->pool[0].busy_s / span_s / (double)r->pool[0].replicas,
                                          y.utilisation, unknown, NULL};
         row[n - 2].simulated = r->pool[0].mean_running;

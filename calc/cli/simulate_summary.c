@@ -25,7 +25,7 @@ static const struct column SUMMARY[] = {
     SUM(dcp, INT, COUNT, "ranks that share the cache of a sequence by tokens"),
     SUM(replicas, INT, COUNT, "copies of the model, each with a queue, a batch and a cache"),
     SUM(fidelity, STRING, NONE, "of step times: bound or roofline, floors; calibrated, medians"),
-    SUM(band, STRING, NONE, "calibrated: p50, or p90, which nine of ten services do not exceed"),
+    SUM(band, STRING, NONE, "calibrated: p50, or p90, which nine of ten services do not exceed, or times the median"),
     SUM(band_factor, REAL, NONE, "a step takes so many times its median"),
     SUM(server, STRING, NONE, "whose host and kernels the steps are of; empty: kernels or floors alone"),
     SUM(overhead_s, REAL, SECONDS, "added to every step"),
@@ -123,6 +123,15 @@ const char *simulate_marked(const struct simulate_case *c)
     return r->growing ? "no steady state" : NULL;
 }
 
+struct simulate_result simulate_judged(const struct simulate_case *c)
+{
+    struct simulate_result x = c->result;
+    if (c->judged.end == 0 || c->judged.end > x.n) return x;
+    x.record = c->result.record + c->judged.first;
+    x.n = c->judged.end - c->judged.first;
+    return x;
+}
+
 static enum err_code spread(const struct simulate_result *r, double (*value)(const struct simulate_record *),
                             double *first, struct err *e)
 {
@@ -194,7 +203,10 @@ enum err_code simulate_summary_of(struct arena *a, const struct simulate_case *c
         .fidelity = c->server_text ? "calibrated" : estimate_fidelity_name(&c->request),
         .server = c->server_text,
         .offloaded_bytes = step_offloaded_bytes(c->of.step),
-        .band = c->server_text || c->request.calibrated ? (c->p90 ? "p90" : "p50") : NULL,
+        .band = c->server_text || c->request.calibrated ? (c->factor ? c->factor
+                                                           : c->p90  ? "p90"
+                                                                     : "p50")
+                                                        : NULL,
         .band_factor = s->slower > 0                             ? s->slower
                        : c->server_text || c->request.calibrated ? 1
                                                                  : unknown,
@@ -259,11 +271,12 @@ enum err_code simulate_summary_of(struct arena *a, const struct simulate_case *c
         .waiting_last = (double)r->waiting_last,
         .growing = r->growing,
         .partial = r->partial};
+    const struct simulate_result judged = simulate_judged(c);
     summarize_pools(c, out);
     summarize_draft(c, out);
-    TRY(spread(r, simulate_move_s, &out->move_s_mean, e));
-    TRY(spread(r, simulate_wait_s, &out->wait_s_mean, e));
-    TRY(spread(r, simulate_ttft_s, &out->ttft_s_mean, e));
-    TRY(spread(r, simulate_tpot_s, &out->tpot_s_mean, e));
-    return spread(r, simulate_latency_s, &out->latency_s_mean, e);
+    TRY(spread(&judged, simulate_move_s, &out->move_s_mean, e));
+    TRY(spread(&judged, simulate_wait_s, &out->wait_s_mean, e));
+    TRY(spread(&judged, simulate_ttft_s, &out->ttft_s_mean, e));
+    TRY(spread(&judged, simulate_tpot_s, &out->tpot_s_mean, e));
+    return spread(&judged, simulate_latency_s, &out->latency_s_mean, e);
 }

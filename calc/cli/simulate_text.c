@@ -103,6 +103,7 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
                           c->setup.slower, c->p90 ? ", at P90 of the band" : "");
     if (c->p90 && !of_floors)
         simulate_put_line(o, "at P90 of the band: every step takes %.4g times its median", c->setup.slower);
+    if (c->factor && !of_floors) simulate_put_line(o, "every step takes %.4g times its median", c->setup.slower);
     if (c->trace)
         simulate_put_line(o, "%s of %s%s", text_count(count, s->requests, "request"),
                           text_clean(trace, sizeof trace, c->trace, strlen(c->trace)), offered_text(offered, s));
@@ -115,6 +116,8 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
                           c->spec.turns > 1 ? "conversations " : "", (long long)s->seed);
     else
         simulate_put_line(o, "%s at once, seed %lld", text_count(count, s->requests, "request"), (long long)s->seed);
+    if (c->judged.end > 0)
+        simulate_put_line(o, "times below are of the %zuth to the %zuth that came", c->judged.first + 1, c->judged.end);
     if (c->work.samples > 1) simulate_put_line(o, "%lld answers to each prompt", (long long)c->work.samples);
     if (c->work.note) simulate_put_line(o, "note: %s", c->work.note);
     if (c->setup.prefix_cache && counts_cached(&c->work))

@@ -9,8 +9,8 @@
 
 static enum err_code only_made(const struct option_values *v, struct err *e)
 {
-    static const char *const MADE[] = {"concurrency", "prompt", "generate", "arrivals",     "turns",
-                                       "think",       "seed",   "workload", "shared-prefix"};
+    static const char *const MADE[] = {"concurrency", "prompt", "generate", "arrivals",      "turns",
+                                       "think",       "seed",   "workload", "shared-prefix", "exact-rate"};
     for (size_t i = 0; i < sizeof MADE / sizeof MADE[0]; i++)
         if (option_given(v, MADE[i]))
             return err_set(e, ERR_USAGE,
@@ -119,6 +119,37 @@ static enum err_code open_trace(struct arena *a, const struct option_values *v, 
     return option_given(v, "rate") ? scale_trace(a, v, &c->work, e) : ERR_OK;
 }
 
+/* "A..B", from one on. */
+static enum err_code open_judged(const struct option_values *v, struct simulate_case *c, struct err *e)
+{
+    const char *text = option_get(v, "judge"), *dots = text ? strstr(text, "..") : NULL;
+    char first[24] = "";
+    int64_t from = 0, to = 0;
+    if (!text) return ERR_OK;
+    if (dots && dots - text < (int)sizeof first) memcpy(first, text, (size_t)(dots - text));
+    if (!dots || units_parse_count(first, 1, WORKLOAD_REQUESTS_MAX, &from, e) != ERR_OK ||
+        units_parse_count(dots + 2, 1, WORKLOAD_REQUESTS_MAX, &to, e) != ERR_OK || from > to)
+        return err_set(e, ERR_USAGE, "--judge is A..B, the first and the last request that times are of, not '%.40s'",
+                       text);
+    if ((size_t)to > c->work.n) return err_set(e, ERR_USAGE, "--judge %.40s: there are %zu requests", text, c->work.n);
+    c->judged = (struct planner_window){(size_t)(from - 1), (size_t)to};
+    return ERR_OK;
+}
+
+/* Made requests brought to their rate, as a plan's are. */
+static enum err_code exact_rate(const struct option_values *v, struct simulate_case *c, struct err *e)
+{
+    struct workload *w = &c->work;
+    if (!option_given(v, "exact-rate")) return ERR_OK;
+    if (!(c->spec.rate_per_s > 0) || workload_period_s(&c->spec) > 0 || !(w->span_s > 0))
+        return err_set(e, ERR_USAGE,
+                       "--exact-rate scales times that are drawn at a constant --rate, and there are none");
+    const double faster = c->spec.rate_per_s / workload_came_per_s(w);
+    for (size_t i = 0; i < w->n; i++) w->request[i].arrival_s /= faster;
+    w->span_s /= faster;
+    return ERR_OK;
+}
+
 enum err_code simulate_work_open(struct arena *a, const struct option_values *v, struct simulate_case *c, struct err *e)
 {
     struct workload_spec *s = &c->spec;
@@ -129,7 +160,8 @@ enum err_code simulate_work_open(struct arena *a, const struct option_values *v,
     if (c->trace) {
         TRY(open_trace(a, v, c, e));
         c->work.samples = s->samples;
-        return workload_put_ahead(&c->work, model_source_ahead(&c->of.model), e);
+        TRY(workload_put_ahead(&c->work, model_source_ahead(&c->of.model), e));
+        return open_judged(v, c, e);
     }
     struct made made;
     TRY(open_made(a, v, &made, e));
@@ -159,5 +191,7 @@ enum err_code simulate_work_open(struct arena *a, const struct option_values *v,
     if (workload_length_parse(a, made.prompt, &s->prompt, e) != ERR_OK) return of_part(v, &made, "prompt", e);
     if (workload_length_parse(a, made.generate, &s->output, e) != ERR_OK) return of_part(v, &made, "generate", e);
     TRY(draw(a, c, e));
-    return workload_put_ahead(&c->work, model_source_ahead(&c->of.model), e);
+    TRY(exact_rate(v, c, e));
+    TRY(workload_put_ahead(&c->work, model_source_ahead(&c->of.model), e));
+    return open_judged(v, c, e);
 }

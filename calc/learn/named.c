@@ -97,8 +97,10 @@ static void put_stored(struct list *l, const struct quantity_topic *whole, const
         s->model && model_passes_whole(s->model) ? "cache: none, every pass takes the whole sequence"
                                                  : "cache of B sequences at context S, one rank");
     if (stateful) put(l, "state_bytes", UNITS_BYTES, state, "recurrent state of B sequences, one rank");
-    put(l, "memory_bytes", UNITS_BYTES, SYM_SUM(s->c, weights, kv, state),
-        stateful ? "weight_bytes + kv_bytes + state_bytes" : "weight_bytes + kv_bytes");
+    put(l, "resident_bytes", UNITS_BYTES, SYM_SUM(s->c, weights, kv, state),
+        stateful
+            ? "weight_bytes + kv_bytes + state_bytes: what stays; memory_bytes of ridge estimate has activations too"
+            : "weight_bytes + kv_bytes: what stays; memory_bytes of ridge estimate has activations too");
 }
 
 const struct sym *quantity_settled(const struct quantity_scope *s)

@@ -113,7 +113,7 @@ struct quantity_named {
     const struct sym *value;
 };
 
-/* quantity_named_all -- params, weight_bytes, kv_bytes, memory_bytes, decode_step, prefill, throughput, ridge, ... of
+/* quantity_named_all -- params, weight_bytes, kv_bytes, resident_bytes, decode_step, prefill, throughput, ridge, ... of
  * the scope; *n of them; a model without a prefill has none here. Parameters are of the whole model, bytes and seconds
  * of one rank, throughput of all copies. ridge and peak are of the unit of the linear layers' format
  * (quantity_linear_unit). Errors: as quantity_topic. */

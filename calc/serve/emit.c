@@ -181,8 +181,7 @@ static void comment(struct lines *o, const char *text)
 
 static const char PLAIN[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-";
 
-/* A path or id as one word of a shell. */
-static const char *quoted(struct arena *a, const char *s)
+const char *emit_quoted(struct arena *a, const char *s)
 {
     if (*s && *s != '-' && s[strspn(s, PLAIN)] == '\0') return s;
     size_t n = 2;
@@ -242,11 +241,49 @@ static void say_checkpoint(struct lines *o, const struct emit_plan *p)
         comment(o, EMIT_DRAFT_CHECKPOINT " is that of the draft, likewise");
 }
 
-static void say_weights(struct lines *o, const struct emit_plan *p, bool on_load)
+/* Whether the engine needs a checkpoint whose weights are stored as planned: vLLM and SGLang make fp8 of 16 bits as
+ * they load (--quantization fp8), TensorRT-LLM converts nothing. */
+static bool stored_otherwise(const struct emit_plan *p, enum emit_engine engine)
+{
+    return p->weights && !(engine != EMIT_TRTLLM && p->fp8_on_load);
+}
+
+/* A word that the shell stops at until it is set. */
+static const char STORED_SO[] = "${CHECKPOINT:?}";
+
+static void say_weights(struct lines *o, const struct emit_plan *p, enum emit_engine engine, const char *model)
+{
+    char text[512];
+    if (!stored_otherwise(p, engine)) return;
+    (void)snprintf(text, sizeof text,
+                   "weights in %s: a checkpoint stored so is needed, and %s is not. Set CHECKPOINT to its directory or "
+                   "id first:",
+                   p->weights, model);
+    comment(o, text);
+    if (strcmp(p->weights, "fp8") == 0 && p->fp8_on_load) { /* features/quantization of TensorRT-LLM's documentation */
+        comment(o,
+                "  one that is published (nvidia/...-FP8), or made by examples/llm_ptq of NVIDIA's Model Optimizer:");
+        (void)snprintf(text, sizeof text,
+                       "  scripts/huggingface_example.sh --model %s \\\n#     --quant fp8 --export_fmt hf", model);
+        comment(o, text);
+    }
+    comment(o, "  CHECKPOINT=directory or id of the model in that format");
+}
+
+/* A request that is longer than planned is refused from this length on. */
+static void say_length(struct lines *o, const struct emit_plan *p)
 {
     char text[256];
-    if (!p->weights || (on_load && p->fp8_on_load)) return;
-    (void)snprintf(text, sizeof text, "weights in %s: a checkpoint stored so is needed", p->weights);
+    if (p->longest_tokens < 1) return;
+    const double more = 100 * ((double)p->max_model_len / (double)p->longest_tokens - 1);
+    (void)snprintf(text, sizeof text,
+                   "the longest request planned has %lld tokens, prompt and answer; %lld are taken, ",
+                   (long long)p->longest_tokens, (long long)p->max_model_len);
+    const size_t n = strlen(text);
+    if (more >= 1)
+        (void)snprintf(text + n, sizeof text - n, "%.0f %% more, and longer ones refused", more);
+    else
+        (void)snprintf(text + n, sizeof text - n, "and not one longer: neither the model nor the cache has more room");
     comment(o, text);
 }
 
@@ -335,7 +372,8 @@ static void put_vllm(struct lines *o, const struct emit_plan *p, const char *mod
     const struct layout *l = &p->layout;
     say_copies(o, p, p->prefill > 0 ? "vLLM's examples of disaggregated serving have one" : BALANCER);
     say_checkpoint(o, p);
-    say_weights(o, p, true);
+    say_weights(o, p, EMIT_VLLM, model);
+    say_length(o, p);
     say_draft(o, p);
     if (nodes_of(l) > 1) say_nodes(o, l, l->dp > 1 ? RANKED : NULL);
     if (nodes_of(l) > 1 && l->dp == 1) {
@@ -343,7 +381,7 @@ static void put_vllm(struct lines *o, const struct emit_plan *p, const char *mod
         comment(o, "on every other one: ray start --address=${HEAD_IP:?}:6379");
         comment(o, "and at last, on the first alone:");
     }
-    word(o, "vllm serve %s", model);
+    word(o, "vllm serve %s", stored_otherwise(p, EMIT_VLLM) ? STORED_SO : model);
     word(o, "--tensor-parallel-size %lld", (long long)l->tp);
     if (l->dcp > 1) word(o, "--decode-context-parallel-size %lld", (long long)l->dcp);
     if (l->dcp > 1 && l->context_direct) word(o, "--dcp-comm-backend a2a");
@@ -393,13 +431,14 @@ static void put_sglang(struct lines *o, const struct emit_plan *p, const char *m
                               : "python -m sglang_router.launch_router --worker-urls http://HOST:PORT ...");
     if (p->prefill > 0) comment(o, "those that decode: --disaggregation-mode decode");
     say_checkpoint(o, p);
-    say_weights(o, p, true);
+    say_weights(o, p, EMIT_SGLANG, model);
+    say_length(o, p);
     say_draft(o, p);
     if (p->mixed && !mixed && p->prefill == 0)
         comment(o, "prompts are computed in steps of their own, which the plan does not know");
     if (nodes_of(l) > 1) say_nodes(o, l, RANKED);
     word(o, "python -m sglang.launch_server");
-    word(o, "--model-path %s", model);
+    word(o, "--model-path %s", stored_otherwise(p, EMIT_SGLANG) ? STORED_SO : model);
     word(o, "--tp-size %lld", (long long)layout_group(l));
     if (l->dcp > 1) word(o, "--dcp-size %lld", (long long)l->dcp);
     if (l->dcp > 1 && l->context_direct) word(o, "--dcp-comm-backend a2a");
@@ -469,7 +508,8 @@ static void put_trtllm(struct lines *o, const struct emit_plan *p, const char *m
                               : BALANCER);
     if (p->prefill > 0) comment(o, "those that prefill also with disable_overlap_scheduler: true in their file");
     say_checkpoint(o, p);
-    say_weights(o, p, false);
+    say_weights(o, p, EMIT_TRTLLM, model);
+    say_length(o, p);
     if (nodes_of(l) > 1) {
         comment(o, "one task for each GPU of all nodes of a copy, by Slurm (or mpirun -n likewise), once:");
         if (file) comment(o, "the file has to be seen by every node");
@@ -478,7 +518,7 @@ static void put_trtllm(struct lines *o, const struct emit_plan *p, const char *m
     if (nodes_of(l) > 1)
         word(o, "srun --nodes %lld --ntasks-per-node %lld --mpi=pmix trtllm-llmapi-launch", (long long)nodes_of(l),
              (long long)((layout_group(l) * l->pp + nodes_of(l) - 1) / nodes_of(l)));
-    word(o, "trtllm-serve %s", model);
+    word(o, "trtllm-serve %s", stored_otherwise(p, EMIT_TRTLLM) ? STORED_SO : model);
     word(o, "--tp_size %lld", (long long)layout_group(l));
     if (l->pp > 1) word(o, "--pp_size %lld", (long long)l->pp);
     if (p->experts && l->ep > 1) word(o, "--ep_size %lld", (long long)l->ep);
@@ -495,7 +535,7 @@ enum err_code emit_command(struct arena *a, enum emit_engine engine, const struc
 {
     const char *why = emit_refusal(engine, p);
     if (why) return err_set(e, ERR_NO, "%s", why);
-    const char *model = quoted(a, p->model),
+    const char *model = emit_quoted(a, p->model),
                *draft = p->drafting == EMIT_EAGLE || p->drafting == EMIT_MEDUSA ? HEAD : p->draft;
     struct lines *o = arena_alloc(a, sizeof *o);
     if (p->draft_tokens > 0 && p->drafting == EMIT_MODEL && (!draft || draft[strspn(draft, PLAIN)] != '\0'))

@@ -29,6 +29,7 @@ struct emit_plan {
     int64_t max_num_seqs;    /* of one attention group, as tokens of a step are; >= 1 */
     int64_t step_tokens;     /* most tokens of a step: the chunk of prompts and those that decode; >= 1 */
     int64_t max_model_len;   /* >= 1 */
+    int64_t longest_tokens;  /* of a request planned, prompt and answer; said beside max_model_len; 0: not */
     double utilization_frac; /* of the memory that the process may take, weights and cache and work */
     double static_frac;      /* of it, weights and cache */
     double free_frac;        /* of what is free behind weights and work, the cache */
@@ -59,6 +60,9 @@ enum err_code emit_find(const char *name, enum emit_engine *out, struct err *e);
 /* emit_source -- what an engine loads a model by, of the name it was asked by: engines take a directory or an id, so of
  * .../config.json its directory, of any other JSON file `unknown`, else the name. NULL: no memory. */
 const char *emit_source(struct arena *a, const char *name, const char *unknown);
+
+/* emit_quoted -- a path or id as one word of a shell; control characters become question marks. NULL: no memory. */
+const char *emit_quoted(struct arena *a, const char *s);
 
 /* emit_refusal -- why the engine cannot run it, a sentence; NULL: it can. */
 const char *emit_refusal(enum emit_engine engine, const struct emit_plan *p);

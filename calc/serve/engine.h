@@ -81,10 +81,11 @@ void engine_set_version(struct engine *g, const char *version);
 
 /* engine_terms_text -- what a step takes, for people: "31 us a sequence of its host beside its kernels as measured and
  * 1.9 us for each". engine_device_note -- a sentence where the terms were fitted on other devices than this, NULL where
- * not. Errors of the latter: NULL also out of memory. */
+ * not; engine_devices_note -- the same of several that are named. Errors of the latter: NULL also out of memory. */
 enum { ENGINE_TEXT = 192 };
 const char *engine_terms_text(const struct engine *g, bool overlapped, char out[ENGINE_TEXT]);
 const char *engine_device_note(struct arena *a, const struct engine *g, const struct hw *hw);
+const char *engine_devices_note(struct arena *a, const struct engine *g, const char *names);
 
 /* engine_measured_on -- whether the terms were fitted on servers of such a device; where it is not said on which, on
  * all. */

@@ -231,18 +231,23 @@ const char *engine_terms_text(const struct engine *g, bool overlapped, char out[
     return out;
 }
 
-const char *engine_device_note(struct arena *a, const struct engine *g, const struct hw *hw)
+const char *engine_devices_note(struct arena *a, const struct engine *g, const char *names)
 {
-    char all[128] = "", clean[64];
+    char all[128] = "";
     size_t n = 0;
-    if (engine_measured_on(g, hw)) return NULL;
     while (n < ENGINE_DEVICES_MAX && g->device[n]) n++;
     for (size_t i = 0; i < n; i++) {
         const size_t used = strlen(all);
         (void)snprintf(all + used, sizeof all - used, "%s%s", i == 0 ? "" : i + 1 == n ? " and " : ", ", g->device[i]);
     }
-    return arena_printf(a, "the host's part was fitted to servers on %s, none on %s: taken over as it is", all,
-                        text_clean(clean, sizeof clean, hw->key, strlen(hw->key)));
+    return arena_printf(a, "the host's part was fitted to servers on %s, none on %s: taken over as it is", all, names);
+}
+
+const char *engine_device_note(struct arena *a, const struct engine *g, const struct hw *hw)
+{
+    char clean[64];
+    if (engine_measured_on(g, hw)) return NULL;
+    return engine_devices_note(a, g, text_clean(clean, sizeof clean, hw->key, strlen(hw->key)));
 }
 
 bool engine_measured_on(const struct engine *g, const struct hw *hw)

@@ -287,6 +287,16 @@ struct planner_paying {
  * gamma 0. */
 double planner_made(const struct planner_request *q, int64_t gamma);
 
+/* planner_judged -- tokens of a sequence in a step: gamma, and one with the bonus, or those of the tree; 1 without a
+ * draft. */
+int64_t planner_judged(const struct planner_request *q, int64_t gamma);
+
+/* Of a GPU, between pools on so many GPUs: what joins them all, or the fabric. rate NAN: not known. */
+struct planner_link {
+    double bytes_per_s, latency_s;
+};
+struct planner_link planner_link_of(const struct planner_request *q, size_t device, int64_t gpus);
+
 /* planner_pays -- a plan with its draft and without, whatever the promises. Errors: as planner_search; ERR_RANGE no
  * draft is known. Cost: some 20 solves. */
 enum err_code planner_pays(struct arena *a, const struct planner_request *q, const struct planner_plan *plan,

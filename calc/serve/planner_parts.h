@@ -93,10 +93,6 @@ enum err_code planner_clock_of(struct planner *p, size_t device, size_t format, 
 enum err_code planner_draft_open(struct planner *p, size_t device, const struct step_setup *setup,
                                  struct planner_clock *c, struct err *e);
 
-/* planner_judged -- tokens of a sequence in a step: gamma, and one with the bonus, or those of the tree; 1 without a
- * draft. */
-int64_t planner_judged(const struct planner_request *q, int64_t gamma);
-
 /* Floors of a layout that are asked for again and again. */
 struct planner_floors {
     /* of a step with 2^i sequences in each attention group, at the mean context; of one batch under way, and of as many
@@ -220,12 +216,6 @@ struct steady_flights;
  * *What is not solved*. */
 bool planner_flights_below(const struct steady_flights *f, const struct planner_traffic *t, double rate_per_s);
 double planner_flights_token_s(const struct steady_flights *f, const struct planner_traffic *t);
-
-/* Of a GPU, between pools on so many GPUs: what joins them all, or the fabric. rate NAN: not known. */
-struct planner_link {
-    double bytes_per_s, latency_s;
-};
-struct planner_link planner_link_of(const struct planner_request *q, size_t device, int64_t gpus);
 
 /* planner_pool_counts -- fewest copies that prefill and decode within the promises, `most` in all, each count by
  * bisection: a request's first token knows the copies that prefill alone. Sets what is best or nearest. Errors: as

@@ -286,6 +286,8 @@ enum err_code planner_run_judge(struct arena *a, const struct planner_request *q
                                      .finished = r->finished,
                                      .growing = r->growing,
                                      .stopped = r->partial,
+                                     .blocks = run->blocks,
+                                     .band = run->band,
                                      .makespan_s = q->aim == PLANNER_JOB ? r->span_s : (double)NAN,
                                      .cached_frac = r->cached_tokens / r->prompt_tokens,
                                      .loaded_frac = r->loaded_tokens / r->prompt_tokens,

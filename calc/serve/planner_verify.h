@@ -15,6 +15,8 @@ struct planner_verified {
     bool stopped;                      /* before its end: so many requests were late that no other could help */
     double cached_frac, loaded_frac;   /* of the prompts' tokens: found in a cache; of those, at the host */
     size_t waiting_half, waiting_last; /* in queues when half of the requests, and all of them, had come */
+    int64_t blocks;                    /* of a copy's cache */
+    double band;                       /* planner_run.band */
     double makespan_s;                 /* a job: from its first step to its last answer; else NAN */
 };
 

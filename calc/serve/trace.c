@@ -51,13 +51,34 @@ static bool blank(const struct piece *p)
     return true;
 }
 
+/* Behind a quoted cell that begins here, its closing quote too; where it does not close before a comma or the end,
+ * here: it is taken as it stands. RFC 4180, section 2, but for line breaks within quotes. */
+static size_t quoted_end(const struct piece *line, size_t from)
+{
+    size_t i = from + 1;
+    if (from >= line->n || line->s[from] != '"') return from;
+    for (; i < line->n; i++) {
+        if (line->s[i] != '"') continue;
+        if (i + 1 == line->n || line->s[i + 1] == ',') return i + 1;
+        if (line->s[i + 1] != '"') return from;
+        i++; /* a quote of the text, doubled */
+    }
+    return from;
+}
+
 static size_t split(const struct piece *line, struct piece cell[CELLS_MAX])
 {
     size_t n = 0, from = 0;
-    for (size_t i = 0; i <= line->n && n < CELLS_MAX; i++) {
-        if (i < line->n && line->s[i] != ',') continue;
-        cell[n++] = (struct piece){line->s + from, i - from};
-        from = i + 1;
+    while (n < CELLS_MAX) {
+        size_t to = quoted_end(line, from);
+        if (to > from) {
+            cell[n++] = (struct piece){line->s + from + 1, to - from - 2};
+        } else {
+            while (to < line->n && line->s[to] != ',') to++;
+            cell[n++] = (struct piece){line->s + from, to - from};
+        }
+        if (to >= line->n) break;
+        from = to + 1;
     }
     return n;
 }

@@ -396,6 +396,20 @@ enum err_code workload_draw_arrivals(struct workload *w, double rate_per_s, uint
     return ERR_OK;
 }
 
+size_t workload_truncate(struct workload *w, int64_t longest_tokens)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        struct workload_request *x = &w->request[i];
+        if ((int64_t)x->prompt_tokens + x->output_tokens <= longest_tokens) continue;
+        if (x->prompt_tokens >= longest_tokens) x->prompt_tokens = (int32_t)(longest_tokens - 1);
+        if (x->output_tokens > longest_tokens - x->prompt_tokens)
+            x->output_tokens = (int32_t)(longest_tokens - x->prompt_tokens);
+        n++;
+    }
+    return n;
+}
+
 /* ---- names of blocks ---- */
 
 static uint64_t scramble(uint64_t x, uint64_t y)

@@ -120,6 +120,10 @@ enum err_code workload_draw_arrivals(struct workload *w, double rate_per_s, uint
  * ERR_STOPPED go_on said no; ERR_NOMEM. Cost: O(requests). */
 enum err_code workload_make(struct arena *a, const struct workload_spec *spec, struct workload *out, struct err *e);
 
+/* workload_truncate -- what is longer than so many tokens, prompt and answer, ends there, with one token of its answer
+ * at least; how many requests that were. longest_tokens > 1. */
+size_t workload_truncate(struct workload *w, int64_t longest_tokens);
+
 /* workload_put_ahead -- so many tokens more in front of every prompt: the source of an encoder-decoder. Errors:
  * ERR_RANGE a prompt beyond WORKLOAD_TOKENS_MAX. */
 enum err_code workload_put_ahead(struct workload *w, int64_t tokens, struct err *e);

@@ -233,6 +233,11 @@ static enum err_code check_whole(const struct json *j, const struct hw *hw, stru
     if (k == COUNT(kinds) && json_get(j, "kind", &v)) return json_want(&v, "gpu, cpu, tpu, npu, asic or soc", e);
     if (hw->memory_usable_bytes > hw->memory_visible_bytes)
         return err_set(e, ERR_INPUT, "%s: memory_usable: larger than memory_visible", j->file);
+    /* a label of binary units that is written in decimal ones is 7.4 % below: more is another device's */
+    const double label = 1.08 * hw->memory_label_bytes;
+    if (hw->memory_usable_bytes > label || hw->memory_visible_bytes > label)
+        return err_set(e, ERR_INPUT, "%s: memory_label: smaller than memory_%s", j->file,
+                       hw->memory_usable_bytes > label ? "usable" : "visible");
     if (hw->price_low_usd_per_h > hw->price_high_usd_per_h)
         return err_set(e, ERR_INPUT, "%s: price: low_usd_per_h is above high_usd_per_h", j->file);
     return ERR_OK;
