@@ -276,6 +276,8 @@ struct steady_replica {
     double wait_frac, wait_s;                 /* requests that wait for a place; on average of all */
     struct steady_chain *chain, *alone_chain; /* pieces at a rate: prompts that wait, at these; NULL: not */
     double scale;                             /* of their sums of steps */
+    struct steady_histogram *answers;         /* seconds behind first tokens, which steady_tpot sets; NULL: not asked */
+    const struct steady_histogram *latency;   /* of requests that were met; NULL: of first tokens and answers */
     struct steady_flow flow, alone; /* at the mean of those that decode when somebody does; when nobody does */
 };
 
@@ -305,6 +307,21 @@ double steady_turn_fewer(const struct steady_setup *s, double count);
  * many clients, fewer than have a place, and their time to think; sets the rate. */
 void steady_open_solve(struct steady_replica *r);
 void steady_closed_solve(struct steady_replica *r, double clients, double think_s);
+
+/* Answers of about as many steps, from the first to the last of the quantiles of outputs: what a token takes of their
+ * time is put to tpot and, times the steps of each, to answers (NULL: not). Of several lengths in three points with the
+ * mean and the variance that tokens have: the lengths themselves are most of what such answers differ by. */
+struct steady_tokens {
+    struct steady_histogram *tpot, *answers;
+    const struct steady_lengths *lengths;
+    double stride; /* tokens of a step */
+    size_t first, last;
+    bool one; /* length */
+    double weight, sum, square;
+};
+void steady_tokens_begin(struct steady_tokens *x, size_t first, size_t last);
+void steady_tokens_add(struct steady_tokens *x, double token_s, double weight);
+void steady_tokens_end(struct steady_tokens *x);
 
 /* steady_ttft, steady_tpot -- the distributions of what is solved. */
 void steady_ttft(struct steady_replica *r, struct steady_histogram *h);

@@ -155,7 +155,7 @@ enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, s
     if (!(t->chain = arena_array(a, 2, sizeof *t->chain))) return err_nomem(e);
     memset(t->chain, 0, 2 * sizeof *t->chain);
     t->arena = a;
-    if (t->parts > 1 && s->policy == SIMULATE_FCFS) TRY(steady_times_whole(t, s->times, e));
+    if ((t->parts > 1 || t->rows_s) && s->policy == SIMULATE_FCFS) TRY(steady_times_whole(t, s->times, e));
     TRY(steady_chain_room(t, 1, e));
     *out = t;
     return ERR_OK;
