@@ -201,10 +201,9 @@ static const struct kern_variant VARIANTS[] = {KERN_ROWS_TILES(OWN) KERN_ROWS_BF
 
 /* A layer of a model of 8 billion parameters, and a smaller one in fp32. */
 static const struct kern_point POINTS[] = {
-    {{{1, 4096, 14336}, KERN_BF16}, true},
-    {{{16, 4096, 14336}, KERN_BF16}, true},
-    {{{1, 2048, 5632}, KERN_FP32}, false},
-    {{{64, 2048, 5632}, KERN_FP32}, false},
+    {{{1, 2048, 5632}, KERN_BF16}, true},   {{{16, 2048, 5632}, KERN_BF16}, true},
+    {{{1, 4096, 14336}, KERN_BF16}, false}, {{{16, 4096, 14336}, KERN_BF16}, false},
+    {{{1, 2048, 5632}, KERN_FP32}, false},  {{{64, 2048, 5632}, KERN_FP32}, false},
 };
 
 const struct kern kern_mlp = {
