@@ -76,6 +76,13 @@ extern const double STEADY_SHARE[STEADY_SHARES];
 
 enum { STEADY_WHOLES = 8 }; /* prompts of a step, beside one alone */
 
+/* Steps of prompts alone from one knot of their tokens to the next, as far as they were asked for: places that were
+ * looked at (NAN: not), and lines between places, those of known cells. */
+struct steady_rows {
+    double place_s[STEADY_ROW_PLACES], line_s[STEADY_ROW_PLACES + 1];
+    uint32_t known; /* bit i: from place i to i + 1 */
+};
+
 struct steady_chain;
 
 /* Step times on a grid of sequences that decode and prompt tokens beside them, each with the mean sums of the lengths;
@@ -111,8 +118,8 @@ struct steady_times {
     double *decode_s;                   /* [STEADY_N_KNOTS] */
     double (*prompt_s[STEADY_SHARES])[STEADY_X_KNOTS]; /* [STEADY_N_KNOTS], beyond the former; the last alone where
                                                           there are no groups */
-    double (*rows_s)[STEADY_ROW_PLACES]; /* [STEADY_X_KNOTS], steady_times_rows_s at places between them; NULL: no
-                                            kernels, whose times have jumps; prompt_s is beyond these then */
+    struct steady_rows *rows_s; /* [STEADY_X_KNOTS], steady_times_rows_s between them; NULL: no kernels, whose
+                                   times have jumps; prompt_s is beyond these then */
     double n_knot[STEADY_N_KNOTS], x_knot[STEADY_X_KNOTS];
     struct arena *arena;
     struct steady_chain *chain; /* [2]: when somebody decodes, and when nobody does */
