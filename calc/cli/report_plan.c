@@ -144,6 +144,12 @@ static enum err_code commands(struct report *r, struct err *e)
         const enum err_code code = plan_command(r->arena, r->c, r->best, (enum emit_engine)i, &command, &why);
         if (code == ERR_NOMEM) return err_nomem(e);
         out_printf(r->o, "<h3>%s</h3>\n", emit_name((enum emit_engine)i));
+        if (code == ERR_OK && r->c->server && (int)r->c->runs != i) {
+            out_str(r->o, "<p>");
+            report_put(r->o, "Latencies on this page are of steps as %s's server takes them; as its own: --server %s.",
+                       r->c->request.server->name, emit_name((enum emit_engine)i));
+            out_str(r->o, "</p>\n");
+        }
         out_str(r->o, code == ERR_OK ? "<pre class=\"short\">" : "<p>Not in this layout: ");
         report_text(r->o, code == ERR_OK ? command : why.text);
         out_str(r->o, code == ERR_OK ? "</pre>\n" : ".</p>\n");
