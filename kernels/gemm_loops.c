@@ -7,7 +7,8 @@
 enum { KC = 512, MC = 144 };
 
 /* Rows from which arithmetic takes about as long as the weights take to come, so that the processor, which fetches what
- * a loop reads next, does not look far enough ahead; and how far that is. One that is to be asked does so with any. */
+ * a loop reads next, does not look far enough ahead; and how far that is. One that is to be asked for every line is so
+ * for fewer rows too, whose weights then are asked for into the second cache alone. */
 enum { FAR_ROWS = 6, FAR_BYTES = 32 << 10, ASKED_BYTES = 8 << 10 };
 
 static size_t round_up(size_t v, size_t to) { return (v + to - 1) / to * to; }
@@ -130,7 +131,7 @@ static const char *panel_at(const struct job *j, size_t panel, size_t from)
 static size_t far_of(const struct job *j)
 {
     if (j->strips_n > 1) return 0;
-    return j->asked ? ASKED_BYTES : j->m >= FAR_ROWS ? FAR_BYTES : 0;
+    return j->m >= FAR_ROWS ? FAR_BYTES : j->asked ? ASKED_BYTES : 0;
 }
 
 /* Panels [panel, panel + wide) times strips [first, end), steps [from, from + depth). */
@@ -147,7 +148,7 @@ static void run_panels(const struct job *j, size_t panel, size_t wide, size_t fi
                                     .panel = j->steps * gemm_step_bytes(j->form),
                                     .step = beside(j, panel) * gemm_step_bytes(j->form),
                                     .far = far_of(j),
-                                    .far_alone = alone && j->asked,
+                                    .far_alone = alone && j->asked && j->m < FAR_ROWS,
                                     .depth = depth,
                                     .sums = j->sums + row * j->n + panel * GEMM_PANEL,
                                     .stride = j->n,

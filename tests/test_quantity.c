@@ -126,7 +126,7 @@ static void test_parameters_and_weights(void **state)
         assert_same(named_at(&f.scope, "weight_bytes", 1, 1), step_weight_bytes(step), all[i], "weight_bytes");
         assert_same(named_at(&f.scope, "resident_bytes", 3, 1021),
                     step_weight_bytes(step) + named_at(&f.scope, "kv_bytes", 3, 1021) +
-                        3 * step_state_bytes_per_sequence(step),
+                        3 * step_state_bytes_per_sequence(step) + step_beside_bytes(step),
                     all[i], "resident_bytes");
         arena_close(f.a);
     }

@@ -88,6 +88,8 @@ static enum err_code refuse_options(const struct option_values *v, const char *t
         return err_set(e, ERR_USAGE, "--layer is of quantities of a layer; %s is of the whole model", topic);
     if (option_given(v, "tokens") && !decodes && (own || strcmp(option_get(v, "phase"), "prefill") == 0))
         return err_set(e, ERR_USAGE, "--tokens are those of a decode step, which this is not");
+    if (option_given(v, "no-towers") && strcmp(topic, "resident_bytes") != 0)
+        return err_set(e, ERR_USAGE, "--no-towers is of the topic resident_bytes; no pass of a text has them");
     if (!prefill && option_given(v, "prefill")) return err_set(e, ERR_USAGE, "--prefill is of the topic prefill");
     if (prefill && option_given(v, "batch") && strcmp(option_get(v, "prefill"), "together") != 0)
         return err_set(e, ERR_USAGE, "--batch: prefill takes one prompt; --prefill together takes those of the batch");

@@ -334,7 +334,7 @@ static const struct text_row CONVENTIONS[] = {
     {"link latency", "none", "a floor; --latency, --fabric-latency: for each message in a row (plan: NCCL's)"},
     {"stages", "steady state", "a decode step is the time between two tokens of a sequence, a batch in m microbatches"},
     {"capacity", "usable", "what a process can have; else visible, else label (--course: 80e9 bytes)"},
-    {"fits", "per GPU", "weights + KV at full context + state + activations within capacity"},
+    {"fits", "per GPU", "weights + towers + KV at full context + state + activations within capacity"},
     {"scan", "chunked", "of the published length, states between chunks on chip; a decode step is elementwise"},
     {"state", "fp32", "recurrent matrices, unless the file says otherwise; convolution columns as activations"},
     {"kv_bytes", "needed", "windows cut; heads copied when fewer than ranks; latents copied on every rank"},

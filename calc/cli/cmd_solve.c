@@ -22,10 +22,6 @@ static const struct option OPTIONS[] = {
     SCOPE_TEXT("context", 'c', "N", NULL, "put in a context; of 'max batch': 1024"),
     SCOPE_TEXT("tpot", 0, "TIME", NULL, "of 'max batch', 'max context': a decode step may take at most this: 50ms"),
     SCOPE_TEXT("ttft", 0, "TIME", NULL, "the same of a prompt's prefill"),
-    {.name = "no-towers",
-     .kind = OPTION_FLAG,
-     .group = "What",
-     .help = "of 'max batch', 'max context': image and audio towers are not loaded"},
     OFFLOAD_OPTIONS,
     SCOPE_MODEL,
     SCOPE_CONVENTIONS("decode"),
@@ -242,9 +238,10 @@ static enum err_code largest(struct arena *a, const struct option_values *v, enu
     if (!isnan(q.ttft_s) && model_passes_whole(&s.model))
         return err_set(e, ERR_USAGE, "--ttft: %s has no prefill, every pass takes the whole sequence: --tpot is of one",
                        s.model.name);
-    const struct model_beside held = model_beside(&s.model);
+    struct model loaded = s.model;
+    loaded.towerless = false;
+    const struct model_beside held = model_beside(&loaded);
     const double beside = model_beside_bytes(&held, (double)s.quantity.tp);
-    TRY(layout_options_towers(v, &s.model, e));
     struct offload_request away;
     TRY(offload_options_parse(v, &away, e));
     TRY(open_step(a, &s, &away, &q.step, e));
@@ -308,7 +305,7 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
         return err_set(e, ERR_USAGE, "solve: for which symbol? --for SYMBOL");
     if (v.operands_n != 1 || !option_get(&v, "for"))
         return err_set(e, ERR_USAGE, "solve: ridge solve 'LEFT = RIGHT' --for SYMBOL, or 'max batch', 'max context'");
-    static const char *const MEMORY[] = {"tpot", "ttft", "no-towers", "cpu-offload-gb", "host-link"};
+    static const char *const MEMORY[] = {"tpot", "ttft", "cpu-offload-gb", "host-link"};
     for (size_t i = 0; i < sizeof MEMORY / sizeof *MEMORY; i++)
         if (option_given(&v, MEMORY[i]))
             return err_set(e, ERR_USAGE, "--%s goes with 'max batch' and 'max context'", MEMORY[i]);

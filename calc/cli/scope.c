@@ -153,7 +153,7 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     TRY(scope_settings(a, option_get(v, "set"), &set, &n, e));
     if (!name) {
         static const char *const OF_MODEL[] = {"set",   "weights", "kv",    "activations", "what-if",
-                                               "layer", "block",   "steps", "max-loras"};
+                                               "layer", "block",   "steps", "max-loras",   "no-towers"};
         for (size_t i = 0; i < sizeof OF_MODEL / sizeof OF_MODEL[0]; i++) {
             if (option_get(v, OF_MODEL[i])) return err_set(e, ERR_USAGE, "--%s needs -m", OF_MODEL[i]);
         }
@@ -172,6 +172,7 @@ static enum err_code open_model(struct arena *a, const struct option_values *v, 
     if (s->model.encoder.layers > 0 && s->model.encoder.source_tokens == 0)
         return err_set(e, ERR_USAGE, "%s: its file does not say how long a source is: --source N", s->model.name);
     if (option_get(v, "what-if")) TRY(whatif_apply_all(a, &s->model, option_get(v, "what-if"), e));
+    TRY(layout_options_towers(v, &s->model, e));
     TRY(lora_options_parse(v, 0, &adapters, e));
     TRY(lora_options_apply(&adapters, &s->model, e));
     if (s->model.weights_unknown)

@@ -4,6 +4,7 @@
 #define RIDGE_CLI_SCOPE_H
 
 #include "calc/base/hash.h"
+#include "calc/cli/layout_options.h"
 #include "calc/cli/lora_options.h"
 #include "calc/cli/this_cpu.h"
 #include "calc/learn/quantity.h"
@@ -36,6 +37,7 @@
         SCOPE_TEXT("steps", 0, "N", NULL, "diffusion models: passes that settle a block (default: one a token)"),      \
         SCOPE_TEXT("source", 0, "N", NULL,                                                                             \
                    "encoder-decoders: tokens that the encoder has read (default: the file's)"),                        \
+        TOWERS_OPTION,                                                                                                 \
         SCOPE_TEXT("gpu", 'g', "NAME[:N]", NULL, "put in the rates of a device; without it they are symbols"),         \
         THIS_CPU_STORE, SCOPE_TEXT("tp", 0, "N", NULL, "GPUs that share the model (default: all of -g)"),              \
         SCOPE_TEXT("layer", 0, "N", NULL, "which kind of layer, from 1, where a model has several")
@@ -118,6 +120,7 @@ struct scope_asker {
     uint64_t kinds; /* of layer that the quantities so far are of */
     unsigned units; /* matrix units that they run on, bits of enum hw_dtype */
     bool decodes;   /* a decode step is among them */
+    bool resides;   /* resident_bytes is */
 };
 enum err_code scope_asker_make(const struct scope *s, struct scope_asker *out, struct err *e);
 struct parse_names scope_names_of(struct scope_asker *k);
@@ -125,7 +128,8 @@ struct parse_names scope_names_of(struct scope_asker *k);
 /* scope_settle -- put the values of plain names into n expressions that were parsed with k. ridge and peak are those of
  * the unit that all topics named beside them run on, where that is one, else of the linear layers' format. *note: a
  * sentence on which unit that is, where it is open; NULL: nothing to say. Errors: ERR_USAGE a symbol that the model has
- * several numbers for, or none; the free one does not occur; --tokens without a decode step; ERR_INPUT no rate known.
+ * several numbers for, or none; the free one does not occur; --tokens without a decode step; --no-towers without
+ * resident_bytes; ERR_INPUT no rate known.
  */
 enum err_code scope_settle(struct scope_asker *k, size_t n, const struct sym **e, const char **note, struct err *err);
 

@@ -221,6 +221,7 @@ static enum err_code put_values(struct scope_asker *k, size_t n, const struct sy
             env[i].value = ridge ? quantity_ridge(q, unit) : q->rates.peak[unit];
         }
         if (strcmp(x->name, "decode_step") == 0 || strcmp(x->name, "throughput") == 0) k->decodes = true;
+        if (strcmp(x->name, "resident_bytes") == 0) k->resides = true;
         if (q->free && occurs(k->scope, env[i].value, q->free)) k->kinds = UINT64_MAX;
     }
     for (size_t i = 0; i < n; i++) e[i] = sym_bind(q->c, e[i], env, k->n_named);
@@ -271,6 +272,8 @@ enum err_code scope_settle(struct scope_asker *k, size_t n, const struct sym **e
     TRY(refuse_sizes(k, n, e, err));
     if (s->tokens && s->phase != QUANTITY_DECODE && !k->decodes)
         return err_set(err, ERR_USAGE, "--tokens are those of a decode step, and none is named");
+    if (q->model && q->model->towerless && !k->resides)
+        return err_set(err, ERR_USAGE, "--no-towers is of resident_bytes, which is not named");
     if (q->free && !occurs_any(s, n, e, q->free))
         return err_set(err, ERR_USAGE, "--for %s: it does not occur in what the two sides come to", sym_name(q->free));
     return ERR_OK;

@@ -84,6 +84,15 @@ static void put(struct list *l, const char *name, enum units_kind unit, const st
     l->out[l->n++] = (struct quantity_named){name, meaning, unit, value};
 }
 
+/* What resident_bytes is, of a model with recurrent state or none, with towers or none. */
+#define STAYS ": what stays; memory_bytes of ridge estimate has activations too"
+static const char *const RESIDENT[2][2] = {
+    {"weight_bytes + kv_bytes" STAYS, "weight_bytes + kv_bytes + image and audio towers" STAYS},
+    {"weight_bytes + kv_bytes + state_bytes" STAYS,
+     "weight_bytes + kv_bytes + state_bytes + image and audio towers" STAYS},
+};
+#undef STAYS
+
 /* What is stored. whole: a decode step of the whole model; held: of one rank. */
 static void put_stored(struct list *l, const struct quantity_topic *whole, const struct quantity_topic *held)
 {
@@ -97,10 +106,10 @@ static void put_stored(struct list *l, const struct quantity_topic *whole, const
         s->model && model_passes_whole(s->model) ? "cache: none, every pass takes the whole sequence"
                                                  : "cache of B sequences at context S, one rank");
     if (stateful) put(l, "state_bytes", UNITS_BYTES, state, "recurrent state of B sequences, one rank");
-    put(l, "resident_bytes", UNITS_BYTES, SYM_SUM(s->c, weights, kv, state),
-        stateful
-            ? "weight_bytes + kv_bytes + state_bytes: what stays; memory_bytes of ridge estimate has activations too"
-            : "weight_bytes + kv_bytes: what stays; memory_bytes of ridge estimate has activations too");
+    const struct model_beside beside = s->model ? model_beside(s->model) : (struct model_beside){0, 0};
+    const double tower_bytes = model_beside_bytes(&beside, (double)s->tp);
+    put(l, "resident_bytes", UNITS_BYTES, SYM_SUM(s->c, weights, kv, state, sym_num(s->c, tower_bytes)),
+        RESIDENT[stateful][tower_bytes > 0]);
 }
 
 const struct sym *quantity_settled(const struct quantity_scope *s)
