@@ -264,7 +264,9 @@ enum err_code report_conventions(struct report *r, struct err *e)
         {"prompt", "in pieces",
          "chunked prefill: pieces of prompts beside sequences that decode, in steps of a budget"},
         {"TPOT", "behind the first", "(last token - first token) / (tokens - 1); answers of one token have none"},
-        {"TTFT", "from arrival", "to the first token, with all waiting; tokenizer and network are not in it"},
+        {"TTFT", "from arrival",
+         q->server ? "to the first token, with all waiting and what a server's first token takes beside its steps"
+                   : "to the first token, with all waiting; tokenizer and network are not in it"},
         {"percentile", "exact", "the smallest value that so many requests do not exceed; nothing is interpolated"},
         {"arrivals", "open", "requests come whether others are answered or not"},
         {"link latency", "NCCL's", "of a message, where ranks share a copy"}};
@@ -282,6 +284,10 @@ enum err_code report_conventions(struct report *r, struct err *e)
     report_table_end(r->o);
     return ERR_OK;
 }
+
+#define LAST                                                                                                           \
+    "Energy is assumed, not measured: full power in prefill, 0.6 of it in decode, 0.15 idle, GPUs alone. Why a "       \
+    "server differs, and how to find out: docs/why-does-my-server-differ.md."
 
 enum err_code report_method(struct report *r, struct err *e)
 {
@@ -319,10 +325,17 @@ enum err_code report_method(struct report *r, struct err *e)
         "it, and queues in front of it. Beside the simulator they are within some per cent at the median and up to a "
         "quarter at tails near saturation. Stages, and ranks of one over several nodes, are estimated by "
         "the ratio of floors, and their band is that of a transfer to another device.");
-    paragraph(
-        r->o, "",
-        "Left out: tokenizer and network in front of the engine, prefix caches, drafts, swapping, prefill and decode "
-        "on different GPUs. Energy is assumed, not measured: full power in prefill, 0.6 of it in decode, 0.15 idle, "
-        "GPUs alone. Why a server differs, and how to find out: docs/why-does-my-server-differ.md.");
+    if (q->server && q->aim == PLANNER_SERVE)
+        paragraph(r->o, "",
+                  arena_printf(r->arena,
+                               "Steps are those of %s's server; TTFT has the %s that a first token takes "
+                               "beside them, tokenizer and network among it.",
+                               q->server->name,
+                               units_format_time((char[TEXT]){0}, engine_first_s(q->traffic.asked_tokens))));
+    paragraph(r->o, "",
+              q->server ? "Left out: prefix caches, drafts, swapping, prefill and decode on different GPUs. " LAST
+                        : "Left out: tokenizer and network in front of the engine, prefix caches, drafts, swapping, "
+                          "prefill and decode "
+                          "on different GPUs. " LAST);
     return out_check(r->o, e);
 }

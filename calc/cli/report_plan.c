@@ -24,12 +24,12 @@ static void latencies(struct report *r)
     const double copies = (double)x->layout.replicas;
     char s[TEXT], t[TEXT];
     if (q->aim == PLANNER_SERVE) {
-        put_figure(r, arena_printf(r->arena, "TTFT %s", plan_part(&q->ttft)), units_format_time(s, p->ttft_s),
+        put_figure(r, arena_printf(r->arena, "TTFT %s, on paper", plan_part(&q->ttft)), units_format_time(s, p->ttft_s),
                    "waiting for steps and for prompts in front, then the prompt's own pieces (MODEL.md, Steady state)",
                    arena_printf(r->arena, "mean %s; a prompt alone takes %s at least",
                                 units_format_time(t, p->ttft_mean_s),
                                 units_format_time((char[TEXT]){0}, x->floor_ttft_s)));
-        put_figure(r, arena_printf(r->arena, "TPOT %s", plan_part(&q->tpot)), units_format_time(s, p->tpot_s),
+        put_figure(r, arena_printf(r->arena, "TPOT %s, on paper", plan_part(&q->tpot)), units_format_time(s, p->tpot_s),
                    "mean over an answer of its steps, pieces of prompts in them; slower when more decode together",
                    arena_printf(r->arena, "mean %s; a step alone takes %s at least",
                                 units_format_time(t, p->tpot_mean_s),
@@ -144,6 +144,12 @@ static enum err_code commands(struct report *r, struct err *e)
         const enum err_code code = plan_command(r->arena, r->c, r->best, (enum emit_engine)i, &command, &why);
         if (code == ERR_NOMEM) return err_nomem(e);
         out_printf(r->o, "<h3>%s</h3>\n", emit_name((enum emit_engine)i));
+        if (code == ERR_OK && r->c->server && (int)r->c->runs != i) {
+            out_str(r->o, "<p>");
+            report_put(r->o, "Latencies on this page are of steps as %s's server takes them; as its own: --server %s.",
+                       r->c->request.server->name, emit_name((enum emit_engine)i));
+            out_str(r->o, "</p>\n");
+        }
         out_str(r->o, code == ERR_OK ? "<pre class=\"short\">" : "<p>Not in this layout: ");
         report_text(r->o, code == ERR_OK ? command : why.text);
         out_str(r->o, code == ERR_OK ? "</pre>\n" : ".</p>\n");
@@ -177,8 +183,8 @@ enum err_code report_winner(struct report *r, struct err *e)
 
 static enum err_code runners(struct report *r, struct err *e)
 {
-    static const char *const HEAD[] = {"device", "GPUs",    "layout", "weights", "cache", "$/h",
-                                       "$/M in", "$/M out", "TTFT",   "TPOT",    "load"};
+    static const char *const HEAD[] = {"device", "GPUs",    "layout",        "weights",       "cache", "$/h",
+                                       "$/M in", "$/M out", "TTFT on paper", "TPOT on paper", "load"};
     const unsigned numbers = 0x7e2; /* all but names */
     const struct plan_case *c = r->c;
     size_t n = c->result.best_n;
@@ -306,10 +312,10 @@ static enum err_code cost(struct report *r, struct err *e)
             const int64_t copies = plan_copies_at(r->c, v, TIMES[k] * r->c->request.traffic.rate_per_s);
             const double gpus = (double)copies * v->copy_gpus;
             char s[TEXT];
-            cell[k + 1] = copies
-                              ? arena_printf(r->arena, "%s, %.0f GPUs",
-                                             plan_money(s, gpus * r->c->device[v->plan->device].price.usd_per_h), gpus)
-                              : "-";
+            cell[k + 1] = copies ? arena_printf(r->arena, "%s, %.0f GPU%s",
+                                                plan_money(s, gpus * r->c->device[v->plan->device].price.usd_per_h),
+                                                gpus, gpus > 1 ? "s" : "")
+                                 : "-";
             if (!cell[k + 1]) return err_nomem(e);
         }
         report_row(r->o, RATES + 1, cell, numbers);
