@@ -45,9 +45,10 @@ struct attend_pages {
 /* Some query heads that share keys, and what they have summed. */
 struct attend {
     bool bf16;
-    bool asked; /* every line is asked for, see kern_machine */
-    bool many;  /* in the way of kernels/attend_many.h; only where attend_takes_many says so */
-    bool tiles; /* in that of kernels/attend_amx.c */
+    bool asked;  /* every line is asked for, see kern_machine */
+    bool tiles;  /* in the way of kernels/attend_amx.c */
+    size_t many; /* heads taken together: 4 as in kernels/attend_many.h, 16 as in kernels/attend_across.h, what
+                    attend_takes_many says; 0: neither */
     size_t heads, dim, value_dim;
     float scale;
     size_t room;      /* heads, where they are several a multiple of ATTEND_LANES: empty ones have queries of 0 */
@@ -57,7 +58,7 @@ struct attend {
     uint16_t *halves; /* the same in bf16, [room / lanes][chunk / 2][lanes][2] */
     float *most;      /* [room]: the largest score so far, or a little less */
     float *sum;       /* [room / lanes][16] of their exponentials, parts of a sum each: [16 / lanes][lanes], of many
-                         [lanes][16 / lanes] */
+                         [lanes][16 / lanes], lanes as many as are taken together */
     float *out;       /* [room][attend_wide(value_dim)] not yet divided by the sum */
     char *aside;      /* attend_aside of it, that all heads of keys use in turn */
 };
@@ -92,7 +93,7 @@ static inline size_t attend_aside(size_t dim)
 /* Hand out the scratch; heads, dim, value_dim, tiles are set before. aside: of attend_aside, its own. */
 static inline void attend_open(struct attend *a, float *scratch, float *aside)
 {
-    a->room = a->tiles ? attend_room_tiles(a->heads) : attend_room(a->heads);
+    a->room = a->tiles || a->many == 16 ? attend_room_tiles(a->heads) : attend_room(a->heads);
     a->aside = (char *)aside;
     a->queries = scratch;
     a->out = scratch + a->room * attend_wide(a->dim);
@@ -120,7 +121,7 @@ struct attend_code {
     attend_run_read *run;
     attend_pages_read *pages; /* NULL: this set reads them one by one */
     attend_finish *finish;
-    bool many;    /* it takes many heads at a time */
+    size_t many;  /* heads that it takes together where there are many; 0: as where there are few */
     size_t grain; /* tokens that are read in one go of each of the pages side by side, which are a multiple of them */
     /* NULL, or of kernels/attend_amx.c, for several heads whose widths are multiples of 32: before the first of a call,
      * for its heads, and behind the last */
@@ -134,11 +135,14 @@ static inline bool attend_takes_tiles(size_t heads, size_t dim, size_t value_dim
     return heads > 1 && dim % 32 == 0 && value_dim % 32 == 0;
 }
 
-/* attend_takes_many -- whether a set's code has these heads and sizes in the way of kernels/attend_many.h, which is
- * for keys that follow one another in long runs. */
-static inline bool attend_takes_many(const struct attend_code *code, const struct attend *a)
+/* attend_takes_many -- how many heads a set's code takes together of these heads and sizes, for keys that follow one
+ * another in long runs: four of bf16 by pairs, where there are more than four; sixteen of fp32, where there are more
+ * than eight; 0: as where there are few. */
+static inline size_t attend_takes_many(const struct attend_code *code, const struct attend *a)
 {
-    return code->many && a->heads > ATTEND_LANES && a->dim % 8 == 0 && a->value_dim % 64 == 0;
+    if (a->value_dim % 64 != 0) return 0;
+    if (code->many == 4) return a->heads > ATTEND_LANES && a->dim % 8 == 0 ? 4 : 0;
+    return code->many == 16 && a->heads > ATTEND_FEW && !a->bf16 ? 16 : 0;
 }
 
 extern const struct attend_code attend_portable;

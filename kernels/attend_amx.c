@@ -384,5 +384,5 @@ KERN_AMX_BF16 static void finish(const struct attend *a, void *out)
     }
 }
 
-const struct attend_code attend_amx = {start, run, pages, finish, false, GROUP, enter, leave};
+const struct attend_code attend_amx = {start, run, pages, finish, 0, GROUP, enter, leave};
 #endif

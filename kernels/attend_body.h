@@ -82,10 +82,11 @@ LANES_OP V LANES(high)(V x, V y)
 #define IN_REGISTER(x) (void)(x)
 #endif
 
-/* Where element d of the query of a head stands: of many heads eights of four stand together. */
+/* Where element d of the query of a head stands: of many heads eights of four stand together, or ones of sixteen. */
 LANES_OP size_t LANES(query_at)(const struct attend *a, size_t h, size_t d, size_t wide)
 {
-    return a->many ? h / 4 * 4 * wide + d / 8 * 32 + h % 4 * 8 + d % 8 : h * wide + d;
+    const size_t each = a->many == 4 ? 8 : 1;
+    return a->many ? (h / a->many * wide + d / each * each) * a->many + h % a->many * each + d % each : h * wide + d;
 }
 
 LANES_TARGET static void LANES(start)(const struct attend *a, const void *q)
@@ -443,8 +444,30 @@ LANES_OP void LANES(run_of_one)(const struct attend *from, const struct attend_r
 #include "kernels/attend_aside.h"
 #endif
 
+#if LANES_WIDE == 16
+/* Lines that are asked for one after the other, up to the last. */
+struct LANES(queue) {
+    const char *at, *end;
+};
+LANES_OP struct LANES(queue) LANES(queue_of)(const char *at, size_t bytes)
+{
+    return (struct LANES(queue)){at, at ? at + bytes : NULL};
+}
+LANES_OP void LANES(ask)(struct LANES(queue) * f, size_t lines)
+{
+    enum { LINE = 64 };
+    KERN_UNROLL
+    for (size_t i = 0; i < lines; i++) {
+        LANES(prefetch)(f->at);
+        if (f->at < f->end) f->at += LINE;
+    }
+}
+#endif
+
 #if LANES_SET == LANES_DOT
 #include "kernels/attend_many.h"
+#elif LANES_SET == LANES_AVX512
+#include "kernels/attend_across.h"
 #endif
 
 /* -- turn after turn -- */
@@ -488,7 +511,7 @@ LANES_TARGET static void LANES(run)(const struct attend *a, const struct attend_
 {
     const bool usual = LANES_SET != LANES_PORTABLE && a->dim == ATTEND_USUAL && a->value_dim == ATTEND_USUAL;
     const bool bf16 = LANES_PAIRS || a->bf16, one = a->room == 1, fetches = r->ahead > 0;
-#if LANES_SET == LANES_DOT
+#if LANES_WIDE == 16
     if (a->many) {
         LANES(run_many)(a, r);
         return;
@@ -543,11 +566,11 @@ LANES_TARGET static void LANES(pages)(const struct attend *a, const struct atten
 
 LANES_TARGET static void LANES(finish)(const struct attend *a, void *out)
 {
-    const size_t wide = attend_wide(a->value_dim), lanes = a->room == 1 ? 1 : ATTEND_LANES;
+    const size_t wide = attend_wide(a->value_dim), lanes = a->many ? a->many : a->room == 1 ? 1 : ATTEND_LANES;
     for (size_t h = 0; h < a->heads; h++) {
         float sum = 0;
         for (size_t i = 0; i < 16 / lanes; i++)
-            sum += a->sum[h / lanes * 16 + (a->many ? h % lanes * 4 + i : h % lanes + i * lanes)];
+            sum += a->sum[h / lanes * 16 + (a->many ? h % lanes * (16 / lanes) + i : h % lanes + i * lanes)];
         for (size_t d = 0; d < a->value_dim; d += 32) {
             float whole[32], order[32];
             for (size_t j = 0; j < 32; j += 16)
@@ -562,16 +585,16 @@ LANES_TARGET static void LANES(finish)(const struct attend *a, void *out)
 }
 
 #if LANES_SET == LANES_PORTABLE
-const struct attend_code attend_portable = {start_portable, run_portable, NULL, finish_portable, false, 0, NULL, NULL};
+const struct attend_code attend_portable = {start_portable, run_portable, NULL, finish_portable, 0, 0, NULL, NULL};
 #elif LANES_SET == LANES_AVX2
-const struct attend_code attend_avx2 = {start_avx2, run_avx2, NULL, finish_avx2, false, 0, NULL, NULL};
+const struct attend_code attend_avx2 = {start_avx2, run_avx2, NULL, finish_avx2, 0, 0, NULL, NULL};
 #elif LANES_SET == LANES_AVX512
 const struct attend_code attend_avx512 = {start_avx512, run_avx512,        pages_avx512, finish_avx512,
-                                          false,        aside_rows_avx512, NULL,         NULL};
+                                          16,           aside_rows_avx512, NULL,         NULL};
 #elif LANES_SET == LANES_NEON
-const struct attend_code attend_neon = {start_neon, run_neon, NULL, finish_neon, false, 0, NULL, NULL};
+const struct attend_code attend_neon = {start_neon, run_neon, NULL, finish_neon, 0, 0, NULL, NULL};
 #elif LANES_SET == LANES_BFDOT
-const struct attend_code attend_bfdot = {start_bfdot, run_bfdot, NULL, finish_bfdot, false, 0, NULL, NULL};
+const struct attend_code attend_bfdot = {start_bfdot, run_bfdot, NULL, finish_bfdot, 0, 0, NULL, NULL};
 #else
-const struct attend_code attend_dot = {start_dot, run_dot, pages_dot, finish_dot, true, aside_rows_dot, NULL, NULL};
+const struct attend_code attend_dot = {start_dot, run_dot, pages_dot, finish_dot, 4, aside_rows_dot, NULL, NULL};
 #endif

@@ -10,24 +10,6 @@
  * Rows are then not read in their order, so the processor does not fetch ahead: what a turn reads is asked for during
  * the turn before, keys during its keys and values during its values, a line or two a step. */
 
-/* Lines that are asked for one after the other, up to the last. */
-struct LANES(queue) {
-    const char *at, *end;
-};
-LANES_OP struct LANES(queue) LANES(queue_of)(const char *at, size_t bytes)
-{
-    return (struct LANES(queue)){at, at ? at + bytes : NULL};
-}
-LANES_OP void LANES(ask)(struct LANES(queue) * f, size_t lines)
-{
-    enum { LINE = 64 };
-    KERN_UNROLL
-    for (size_t i = 0; i < lines; i++) {
-        LANES(prefetch)(f->at);
-        if (f->at < f->end) f->at += LINE;
-    }
-}
-
 /* Sums of `groups` times four heads, whose queries are at q, and of `rows` keys: sum[MANY_ROWS * group + row]. */
 enum { MANY_ROWS = 8, MANY_QUARTER = 16, MANY_LINE = 64 };
 LANES_OP void LANES(scores_of)(const char *q, size_t group, const char *k, size_t rows, size_t groups, size_t step,

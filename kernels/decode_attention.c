@@ -292,7 +292,7 @@ static void attend_all(const struct kern_call *c, const struct attend_code *code
                      .step = row,
                      .pages = aside ? ATTEND_TURNS : 1,
                      .ahead = ahead_of(s, row, heads, code->pages != NULL, c->machine->asked)};
-    w.shape.many = page >= at(s, LEN) && attend_takes_many(code, &w.shape);
+    w.shape.many = page >= at(s, LEN) ? attend_takes_many(code, &w.shape) : 0;
     w.cut = !code->enter && w.shape.asked && page >= at(s, LEN) && !w.shape.many && code->pages &&
             at(s, DIM) == ATTEND_USUAL;
     struct attend a = w.shape;

@@ -7,8 +7,9 @@
 enum { KC = 512, MC = 144 };
 
 /* Rows from which arithmetic takes about as long as the weights take to come, so that the processor, which fetches what
- * a loop reads next, does not look far enough ahead; and how far that is. */
-enum { FAR_ROWS = 6, FAR_BYTES = 32 << 10 };
+ * a loop reads next, does not look far enough ahead; and how far that is. One that is to be asked for every line is so
+ * for fewer rows too, whose weights then are asked for into the second cache alone. */
+enum { FAR_ROWS = 6, FAR_BYTES = 32 << 10, ASKED_BYTES = 8 << 10 };
 
 static size_t round_up(size_t v, size_t to) { return (v + to - 1) / to * to; }
 static size_t panels_of(size_t n) { return (n + GEMM_PANEL - 1) / GEMM_PANEL; }
@@ -94,6 +95,7 @@ struct job {
     const char *w;
     float *sums;
     size_t end; /* of the panels that are this part's */
+    bool asked;
 };
 
 /* First row of strip i: strips differ by one row at most, of squares by one pair of them. */
@@ -125,12 +127,19 @@ static const char *panel_at(const struct job *j, size_t panel, size_t from)
     return j->w + (first * j->steps + from * beside(j, panel) + panel % side) * gemm_step_bytes(j->form);
 }
 
+/* Bytes ahead that the weights of a strip alone are asked for. */
+static size_t far_of(const struct job *j)
+{
+    if (j->strips_n > 1) return 0;
+    return j->m >= FAR_ROWS ? FAR_BYTES : j->asked ? ASKED_BYTES : 0;
+}
+
 /* Panels [panel, panel + wide) times strips [first, end), steps [from, from + depth). */
 static void run_panels(const struct job *j, size_t panel, size_t wide, size_t first, size_t end, size_t from,
                        size_t depth)
 {
     const size_t left = j->n - panel * GEMM_PANEL, later = panel + wide, strips = end - first;
-    const bool fetch = j->strips_n > 1 && later < j->end;
+    const bool alone = j->strips_n == 1, fetch = !alone && later < j->end;
     const size_t next_step = (beside(j, panel) * gemm_step_bytes(j->form) + strips - 1) / strips;
     for (size_t i = first; i < end; i++) {
         const size_t row = strip_row(j, i), rows = strip_row(j, i + 1) - row;
@@ -138,7 +147,8 @@ static void run_panels(const struct job *j, size_t panel, size_t wide, size_t fi
                                     .w = panel_at(j, panel, from),
                                     .panel = j->steps * gemm_step_bytes(j->form),
                                     .step = beside(j, panel) * gemm_step_bytes(j->form),
-                                    .far = j->strips_n == 1 && j->m >= FAR_ROWS ? FAR_BYTES : 0,
+                                    .far = far_of(j),
+                                    .far_alone = alone && j->asked && j->m < FAR_ROWS,
                                     .depth = depth,
                                     .sums = j->sums + row * j->n + panel * GEMM_PANEL,
                                     .stride = j->n,
@@ -147,7 +157,7 @@ static void run_panels(const struct job *j, size_t panel, size_t wide, size_t fi
                                     .next = fetch ? panel_at(j, later, from) + (i - first) * depth * next_step : NULL,
                                     .next_step = next_step};
         const struct gemm_tiles *s = j->tiles;
-        (wide == 1 ? s->one[rows] : j->strips_n == 1 ? s->wide[rows] : s->many[rows]).run(&t);
+        (wide == 1 ? s->one[rows] : alone ? s->wide[rows] : s->many[rows]).run(&t);
     }
 }
 
@@ -173,7 +183,8 @@ void gemm_multiply(const struct gemm_loops *g, const struct gemm_tiles *tiles, e
                     .strips_n = (m + tiles->rows_max - 1) / tiles->rows_max,
                     .strips = g->strips,
                     .w = g->packed,
-                    .sums = form == GEMM_FP32 ? g->c : g->sums};
+                    .sums = form == GEMM_FP32 ? g->c : g->sums,
+                    .asked = c->machine->asked};
     const size_t depth_max = j.strips_n == 1 ? j.steps : KC, block = MC / tiles->rows_max;
     const size_t wide = j.strips_n == 1 ? tiles->wide[m].wide : tiles->many[tiles->rows_max].wide;
     const size_t pairs = (j.panels + 1) / 2, panels_from = 2 * kern_split_from(pairs, c->part, parts);

@@ -93,7 +93,7 @@ KERN_AVX512 KERN_INLINE void tile_avx512(const struct gemm_tile *t, size_t rows,
         for (size_t p = 0; p < wide; p++) {
             const char *at = w + p * gemm_step_bytes(form);
             v[p] = form == GEMM_BF16 ? load_bf16_avx512(at) : _mm512_loadu_ps((const float *)(const void *)at);
-            if (ahead) _mm_prefetch(at + ahead, _MM_HINT_T0);
+            if (ahead && !t->far_alone) _mm_prefetch(at + ahead, _MM_HINT_T0);
             if (t->far) _mm_prefetch(at + t->far, _MM_HINT_T1);
         }
         KERN_UNROLL
@@ -123,7 +123,7 @@ KERN_AVX512_BF16 KERN_INLINE void tile_pairs(const struct gemm_tile *t, size_t r
         for (size_t p = 0; p < wide; p++) {
             const char *at = w + p * gemm_step_bytes(GEMM_PAIRS);
             v[p] = _mm512_loadu_si512(at);
-            if (ahead) _mm_prefetch(at + ahead, _MM_HINT_T0);
+            if (ahead && !t->far_alone) _mm_prefetch(at + ahead, _MM_HINT_T0);
             if (t->far) _mm_prefetch(at + t->far, _MM_HINT_T1);
         }
         KERN_UNROLL
@@ -160,7 +160,8 @@ KERN_AVX2 KERN_INLINE void tile_avx2(const struct gemm_tile *t, size_t rows, siz
             } else {
                 v[p] = _mm256_loadu_ps((const float *)(const void *)at);
             }
-            if (ahead && p % 2 == 0) _mm_prefetch(at + ahead, _MM_HINT_T0);
+            if (ahead && !t->far_alone && p % 2 == 0) _mm_prefetch(at + ahead, _MM_HINT_T0);
+            if (t->far_alone && p % 2 == 0) _mm_prefetch(at + t->far, _MM_HINT_T1);
         }
         KERN_UNROLL
         for (size_t r = 0; r < rows; r++) {

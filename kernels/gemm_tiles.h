@@ -16,6 +16,7 @@ struct gemm_tile {
     size_t panel;     /* bytes from panel to panel, where they do not lie side by side */
     size_t step;      /* bytes from step to step of a panel */
     size_t far;       /* bytes ahead of each walk that are fetched into the second cache; 0: none are */
+    bool far_alone;   /* and none into the first */
     size_t depth;     /* steps */
     float *sums;      /* first row and column */
     size_t stride;    /* elements from row to row */

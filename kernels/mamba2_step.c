@@ -20,7 +20,9 @@ struct head {
     size_t rows, width; /* head_dim, d_state */
     void *state;        /* [rows][width] */
     const void *b, *c;  /* [width] */
-    float decay;
+    const void *x;      /* [rows], of the format of b and c */
+    void *y;            /* [rows] of the same */
+    float decay, dt, d;
     float *input, *output; /* [rows]: dt x; the sums */
 };
 
@@ -142,15 +144,11 @@ static void step_all(const struct kern_call *c, void (*step)(const struct head *
         h.state = (char *)c->buffer[STATE] + one * dim * n * at(s, STATE_BYTES);
         h.b = (const char *)c->buffer[B] + group * n * bytes;
         h.c = (const char *)c->buffer[C] + group * n * bytes;
-        for (size_t p = 0; p < dim; p++) h.input[p] = dt * kern_float(c->buffer[X], bf16, one * dim + p);
+        h.x = (const char *)c->buffer[X] + one * dim * bytes;
+        h.y = (char *)c->buffer[Y] + one * dim * bytes;
+        h.dt = dt;
+        h.d = d;
         step(&h, bf16, narrow);
-        for (size_t p = 0; p < dim; p++) {
-            const float y = h.output[p] + d * kern_float(c->buffer[X], bf16, one * dim + p);
-            if (bf16)
-                ((uint16_t *)c->buffer[Y])[one * dim + p] = kern_bf16_from(y);
-            else
-                ((float *)c->buffer[Y])[one * dim + p] = y;
-        }
     }
 }
 

@@ -68,9 +68,19 @@ LANES_OP void LANES(some)(const struct head *h, size_t p, size_t rows, bool bf16
 
 LANES_OP void LANES(all_rows)(const struct head *h, bool bf16, bool narrow)
 {
+    const size_t rows = h->rows;
     size_t p = 0;
-    for (; p + 4 <= h->rows; p += 4) LANES(some)(h, p, 4, bf16, narrow);
-    for (; p < h->rows; p++) LANES(some)(h, p, 1, bf16, narrow);
+    for (size_t i = 0; i < rows; i += 16) {
+        const size_t take = rows - i < 16 ? rows - i : 16;
+        LANES(store_n)(h->input + i, LANES(mul)(LANES(get)(h->x, bf16, i, take), LANES(set)(h->dt)), take);
+    }
+    for (; p + 4 <= rows; p += 4) LANES(some)(h, p, 4, bf16, narrow);
+    for (; p < rows; p++) LANES(some)(h, p, 1, bf16, narrow);
+    for (size_t i = 0; i < rows; i += 16) {
+        const size_t take = rows - i < 16 ? rows - i : 16;
+        const V x = LANES(get)(h->x, bf16, i, take), sum = LANES(load_n)(h->output + i, take);
+        LANES(put)(h->y, bf16, i, LANES(fma)(x, LANES(set)(h->d), sum), take);
+    }
 }
 
 LANES_TARGET static void LANES(step)(const struct head *h, bool bf16, bool narrow)

@@ -61,23 +61,30 @@ static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
     return 9;
 }
 
-/* A block is a token. */
+/* A block is a token. Hidden elements some at a time, so that rows of the last product are read as they lie: one at a
+ * time is a column of it, a line of memory for each element (1.8 s instead of 0.8 for a token of 4096 x 14336). */
 static void reference(const struct kern_call *c, size_t b, size_t block, double *out)
 {
+    enum { SOME = 64 };
     const struct kern_shape *s = c->shape;
     const size_t d = at(s, HIDDEN), f = at(s, FFN);
     const enum kern_type type = type_of(s);
     (void)b;
     for (size_t i = 0; i < d; i++) out[i] = 0;
-    for (size_t j = 0; j < f; j++) {
-        double gate = 0, up = 0;
-        for (size_t i = 0; i < d; i++) {
-            const double x = kern_read(c->buffer[X], type, block * d + i);
-            gate += x * kern_read(c->buffer[WG], type, j * d + i);
-            up += x * kern_read(c->buffer[WU], type, j * d + i);
+    for (size_t from = 0; from < f; from += SOME) {
+        const size_t n = f - from < SOME ? f - from : SOME;
+        double hidden[SOME];
+        for (size_t j = 0; j < n; j++) {
+            double gate = 0, up = 0;
+            for (size_t i = 0; i < d; i++) {
+                const double x = kern_read(c->buffer[X], type, block * d + i);
+                gate += x * kern_read(c->buffer[WG], type, (from + j) * d + i);
+                up += x * kern_read(c->buffer[WU], type, (from + j) * d + i);
+            }
+            hidden[j] = gate / (1 + exp(-gate)) * up;
         }
         for (size_t i = 0; i < d; i++)
-            out[i] += gate / (1 + exp(-gate)) * up * kern_read(c->buffer[WD], type, i * f + j);
+            for (size_t j = 0; j < n; j++) out[i] += hidden[j] * kern_read(c->buffer[WD], type, i * f + from + j);
     }
 }
 
@@ -194,10 +201,9 @@ static const struct kern_variant VARIANTS[] = {KERN_ROWS_TILES(OWN) KERN_ROWS_BF
 
 /* A layer of a model of 8 billion parameters, and a smaller one in fp32. */
 static const struct kern_point POINTS[] = {
-    {{{1, 4096, 14336}, KERN_BF16}, true},
-    {{{16, 4096, 14336}, KERN_BF16}, true},
-    {{{1, 2048, 5632}, KERN_FP32}, false},
-    {{{64, 2048, 5632}, KERN_FP32}, false},
+    {{{1, 2048, 5632}, KERN_BF16}, true},   {{{16, 2048, 5632}, KERN_BF16}, true},
+    {{{1, 4096, 14336}, KERN_BF16}, false}, {{{16, 4096, 14336}, KERN_BF16}, false},
+    {{{1, 2048, 5632}, KERN_FP32}, false},  {{{64, 2048, 5632}, KERN_FP32}, false},
 };
 
 const struct kern kern_mlp = {

@@ -89,9 +89,11 @@ static void fill(const struct kern_call *c, size_t b, uint64_t seed, void *data)
     for (size_t i = 0; i < at(c->shape, TOKENS) * topk; i++) logits[i / topk * n + i % active * n / active] += 16;
 }
 
-/* A block is a token: an expert is among its topk when fewer than topk have more. */
+/* A block is a token: an expert is among its topk when fewer than topk have more. Its hidden elements some at a time,
+ * as in kernels/mlp.c. */
 static void reference(const struct kern_call *c, size_t b, size_t block, double *out)
 {
+    enum { SOME = 64 };
     const struct kern_shape *s = c->shape;
     const size_t d = at(s, HIDDEN), f = at(s, INTER), n = at(s, EXPERTS);
     const enum kern_type type = type_of(s);
@@ -104,16 +106,22 @@ static void reference(const struct kern_call *c, size_t b, size_t block, double 
         for (size_t i = 0; i < n; i++) above += logits[i] > logits[e] || (i < e && !(logits[i] < logits[e]));
         if (above >= at(s, TOPK)) continue;
         sum += exp((double)logits[e]);
-        for (size_t j = e * f; j < (e + 1) * f; j++) {
-            double gate = 0, up = 0;
-            for (size_t i = 0; i < d; i++) {
-                const double x = kern_read(c->buffer[X], type, block * d + i);
-                gate += x * kern_read(c->buffer[WG], type, j * d + i);
-                up += x * kern_read(c->buffer[WU], type, j * d + i);
+        for (size_t from = 0; from < f; from += SOME) {
+            const size_t some = f - from < SOME ? f - from : SOME;
+            double hidden[SOME];
+            for (size_t j = 0; j < some; j++) {
+                const size_t row = e * f + from + j;
+                double gate = 0, up = 0;
+                for (size_t i = 0; i < d; i++) {
+                    const double x = kern_read(c->buffer[X], type, block * d + i);
+                    gate += x * kern_read(c->buffer[WG], type, row * d + i);
+                    up += x * kern_read(c->buffer[WU], type, row * d + i);
+                }
+                hidden[j] = exp((double)logits[e]) * gate / (1 + exp(-gate)) * up;
             }
             for (size_t i = 0; i < d; i++)
-                out[i] += exp((double)logits[e]) * gate / (1 + exp(-gate)) * up *
-                          kern_read(c->buffer[WD], type, (e * d + i) * f + j % f);
+                for (size_t j = 0; j < some; j++)
+                    out[i] += hidden[j] * kern_read(c->buffer[WD], type, (e * d + i) * f + from + j);
         }
     }
     for (size_t i = 0; i < d; i++) out[i] /= sum;

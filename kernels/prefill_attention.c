@@ -6,7 +6,7 @@
  * and head, 5 more for its softmax; all four operands once.
  * Blocks of queries against chunks of keys with a running maximum (Dao et al., arXiv:2205.14135); chunks that no query
  * of a block sees are passed over, those that some see are computed whole. Keys and values are laid out once per key
- * head, for all query heads that read them. */
+ * head, for all query heads that read them, and of some key heads together. */
 #include <math.h>
 #include <string.h>
 
@@ -31,6 +31,21 @@ struct prefill {
 };
 
 static inline size_t prefill_wide(size_t dim) { return (dim + 15) / 16 * 16; }
+
+/* Elements of the keys of a head, and of its values, as they are laid out. */
+static inline size_t prefill_room(size_t tokens, size_t dim)
+{
+    return (tokens + PREFILL_CHUNK - 1) / PREFILL_CHUNK * PREFILL_CHUNK * prefill_wide(dim);
+}
+
+/* Key heads that are laid out together: those of a token lie in few pages of memory, each head's part of them far from
+ * the next token's, so that a page is to be found once for all of them. As many as leave room in a second cache. */
+static inline size_t prefill_together(size_t tokens, size_t dim, size_t heads)
+{
+    enum { ROOM_BYTES = 1 << 20 };
+    const size_t most = ROOM_BYTES / (2 * sizeof(float) * prefill_room(tokens, dim));
+    return most < 1 ? 1 : most < heads ? most : heads;
+}
 
 #define LANES_BODY "kernels/prefill_body.h"
 #include "kernels/lanes_all.h"
@@ -59,14 +74,13 @@ static const char *refuses(const struct kern_shape *s)
 static size_t buffers(const struct kern_shape *s, struct kern_buffer *out)
 {
     const size_t tokens = at(s, BATCH) * at(s, LEN), dim = at(s, DIM), wide = prefill_wide(dim);
-    const size_t chunks = (at(s, LEN) + PREFILL_CHUNK - 1) / PREFILL_CHUNK;
+    const size_t laid_out = 2 * prefill_together(at(s, LEN), dim, at(s, KV_HEADS)) * prefill_room(at(s, LEN), dim);
     const enum kern_type type = type_of(s);
     out[IN_Q] = (struct kern_buffer){"q", KERN_INPUT, type, tokens * at(s, HEADS) * dim, 1, 0};
     out[IN_K] = (struct kern_buffer){"k", KERN_INPUT, type, tokens * at(s, KV_HEADS) * dim, 1, 0};
     out[IN_V] = (struct kern_buffer){"v", KERN_INPUT, type, tokens * at(s, KV_HEADS) * dim, 1, 0};
     out[OUT] = (struct kern_buffer){"out", KERN_OUTPUT, type, tokens * at(s, HEADS) * dim, 0, dim};
-    size_t scratch =
-        2 * chunks * PREFILL_CHUNK * wide + PREFILL_ROWS * (2 * wide + PREFILL_CHUNK + 2) + PREFILL_ROWS + 15;
+    size_t scratch = laid_out + PREFILL_ROWS * (2 * wide + PREFILL_CHUNK + 2) + PREFILL_ROWS + 15;
 #if KERN_X86
     const size_t tiles = prefill_amx_bytes(at(s, LEN), dim) / sizeof(float);
     if (in_bf16(s) && tiles > scratch) scratch = tiles;
@@ -130,7 +144,7 @@ static void counts(const struct kern_shape *s, struct kern_counts *out)
 static double tolerance(const struct kern_shape *s) { return in_bf16(s) ? 1e-2 : 1e-5; }
 
 struct code {
-    void (*lay_out)(const struct prefill *p, const void *k, const void *v, size_t step);
+    void (*lay_out)(const struct prefill *p, const void *k, const void *v, size_t step, size_t chunk);
     void (*block)(const struct prefill *p, const void *q, size_t token, size_t rows, size_t step, void *out);
 };
 
@@ -138,16 +152,12 @@ static void attend_all(const struct kern_call *c, const struct code *code)
 {
     const struct kern_shape *s = c->shape;
     const size_t dim = at(s, DIM), wide = prefill_wide(dim), bytes = in_bf16(s) ? 2 : 4, kv = at(s, KV_HEADS);
-    const size_t room = (at(s, LEN) + PREFILL_CHUNK - 1) / PREFILL_CHUNK * PREFILL_CHUNK * wide;
-    const size_t heads = at(s, HEADS), group = heads / kv;
-    struct prefill p = {.bf16 = in_bf16(s),
-                        .tokens = at(s, LEN),
-                        .dim = dim,
-                        .window = at(s, WINDOW),
-                        .scale = 1 / sqrtf((float)dim),
-                        .keys = c->buffer[SCRATCH]};
-    p.values = p.keys + room;
-    p.queries = p.values + room;
+    const size_t len = at(s, LEN), room = prefill_room(len, dim), heads = at(s, HEADS), group = heads / kv;
+    const size_t most = prefill_together(len, dim, kv);
+    struct prefill p = {
+        .bf16 = in_bf16(s), .tokens = len, .dim = dim, .window = at(s, WINDOW), .scale = 1 / sqrtf((float)dim)};
+    float *const laid_out = c->buffer[SCRATCH];
+    p.queries = laid_out + 2 * most * room;
     p.sums = p.queries + PREFILL_ROWS * wide;
     p.scores = p.sums + PREFILL_ROWS * wide;
     p.most = p.scores + PREFILL_ROWS * PREFILL_CHUNK;
@@ -155,13 +165,24 @@ static void attend_all(const struct kern_call *c, const struct code *code)
     p.shrink = p.sum + PREFILL_ROWS;
     const unsigned parts = c->parts > 1 ? c->parts : 1;
     const size_t end = kern_split_from(at(s, BATCH) * kv, c->part + 1, parts);
-    for (size_t i = kern_split_from(at(s, BATCH) * kv, c->part, parts); i < end; i++) {
-        const size_t token = i / kv * p.tokens, from = (token * kv + i % kv) * dim * bytes;
-        code->lay_out(&p, (const char *)c->buffer[IN_K] + from, (const char *)c->buffer[IN_V] + from, kv * dim);
-        for (size_t g = 0; g < group; g++)
-            for (size_t t = 0; t < p.tokens; t += PREFILL_ROWS) {
-                const size_t rows = p.tokens - t < PREFILL_ROWS ? p.tokens - t : PREFILL_ROWS;
-                const size_t q = ((token + t) * heads + i % kv * group + g) * dim * bytes;
+    for (size_t i = kern_split_from(at(s, BATCH) * kv, c->part, parts), n; i < end; i += n) {
+        const size_t token = i / kv * len, of_sequence = kv - i % kv, left = end - i;
+        n = left < of_sequence ? left : of_sequence;
+        if (n > most) n = most;
+        for (size_t chunk = 0; chunk * PREFILL_CHUNK < len; chunk++)
+            for (size_t h = 0; h < n; h++) {
+                const size_t from = (token * kv + i % kv + h) * dim * bytes;
+                p.keys = laid_out + 2 * h * room;
+                p.values = p.keys + room;
+                code->lay_out(&p, (const char *)c->buffer[IN_K] + from, (const char *)c->buffer[IN_V] + from, kv * dim,
+                              chunk);
+            }
+        for (size_t t = 0; t < len; t += PREFILL_ROWS)
+            for (size_t h = 0; h < n * group; h++) {
+                const size_t rows = len - t < PREFILL_ROWS ? len - t : PREFILL_ROWS;
+                const size_t q = ((token + t) * heads + i % kv * group + h) * dim * bytes;
+                p.keys = laid_out + 2 * (h / group) * room;
+                p.values = p.keys + room;
                 code->block(&p, (const char *)c->buffer[IN_Q] + q, t, rows, heads * dim, (char *)c->buffer[OUT] + q);
             }
     }

@@ -228,49 +228,47 @@ LANES_OP void LANES(lay_out_two)(const struct prefill *p, const uint16_t *k, con
 }
 #endif
 
-/* Keys by depth, values by token, of one key head; pairs for the dot unit, else fp32. */
-LANES_TARGET static void LANES(lay_out)(const struct prefill *p, const void *k, const void *v, size_t step)
+/* A chunk's keys by depth, values by token, of one key head; pairs for the dot unit, else fp32. */
+LANES_TARGET static void LANES(lay_out)(const struct prefill *p, const void *k, const void *v, size_t step, size_t c)
 {
-    const size_t dim = p->dim, wide = prefill_wide(dim), chunks = (p->tokens + PREFILL_CHUNK - 1) / PREFILL_CHUNK;
-    for (size_t c = 0; c < chunks; c++) {
-        float *keys = p->keys + c * PREFILL_CHUNK * wide, *values = p->values + c * PREFILL_CHUNK * wide;
+    const size_t dim = p->dim, wide = prefill_wide(dim);
+    float *keys = p->keys + c * PREFILL_CHUNK * wide, *values = p->values + c * PREFILL_CHUNK * wide;
 #if LANES_PAIRS
-        for (size_t i = 0; i < PREFILL_CHUNK; i += 2) {
-            const size_t t = c * PREFILL_CHUNK + i, first = t - i % 16;
-            const bool whole = LANES_SET == LANES_DOT && first + 16 <= p->tokens && dim % 32 == 0;
+    for (size_t i = 0; i < PREFILL_CHUNK; i += 2) {
+        const size_t t = c * PREFILL_CHUNK + i, first = t - i % 16;
+        const bool whole = LANES_SET == LANES_DOT && first + 16 <= p->tokens && dim % 32 == 0;
 #if LANES_SET == LANES_DOT
-            if (whole && t == first) LANES(lay_out_keys)
-            ((const char *)k + 2 * t * step, 2 * step, 2 * dim, (uint32_t *)(void *)keys + i);
+        if (whole && t == first) LANES(lay_out_keys)
+        ((const char *)k + 2 * t * step, 2 * step, 2 * dim, (uint32_t *)(void *)keys + i);
 #endif
-            LANES(lay_out_two)
-            (p, k, v, step, t, i, whole ? NULL : (uint32_t *)(void *)keys, (uint16_t *)(void *)values);
-        }
-#else
-        const size_t bytes = dim * (p->bf16 ? 2 : 4), apart = step * (p->bf16 ? 2 : 4);
-        for (size_t i = 0; i < PREFILL_CHUNK; i++) {
-            const size_t t = c * PREFILL_CHUNK + i, row = t * step;
-            const bool there = t < p->tokens;
-            bool laid = false; /* with fifteen others */
-            for (size_t b = 0; t + LAY_OUT_AHEAD < p->tokens && b < bytes; b += 64) {
-                LANES(prefetch)((const char *)k + (t + LAY_OUT_AHEAD) * apart + b);
-                LANES(prefetch)((const char *)v + (t + LAY_OUT_AHEAD) * apart + b);
-            }
-#if LANES_SET == LANES_AVX512
-            laid = !p->bf16 && dim % 16 == 0 && t - i % 16 + 16 <= p->tokens;
-            if (laid && i % 16 == 0)
-                LANES(lay_out_keys)((const char *)k + t * apart, apart, bytes, (uint32_t *)(void *)keys + i);
-#endif
-            for (size_t d = 0; d < wide; d += 16) {
-                const size_t n = !there || d >= dim ? 0 : dim - d < 16 ? dim - d : 16;
-                float key[16] = {0};
-                LANES(store)(values + i * wide + d, n ? LANES(get)(v, p->bf16, row + d, n) : LANES(set)(0));
-                if (laid) continue;
-                if (n) LANES(store)(key, LANES(get)(k, p->bf16, row + d, n));
-                for (size_t j = 0; j < 16; j++) keys[(d + j) * PREFILL_CHUNK + i] = key[j];
-            }
-        }
-#endif
+        LANES(lay_out_two)
+        (p, k, v, step, t, i, whole ? NULL : (uint32_t *)(void *)keys, (uint16_t *)(void *)values);
     }
+#else
+    const size_t bytes = dim * (p->bf16 ? 2 : 4), apart = step * (p->bf16 ? 2 : 4);
+    for (size_t i = 0; i < PREFILL_CHUNK; i++) {
+        const size_t t = c * PREFILL_CHUNK + i, row = t * step;
+        const bool there = t < p->tokens;
+        bool laid = false; /* with fifteen others */
+        for (size_t b = 0; t + LAY_OUT_AHEAD < p->tokens && b < bytes; b += 64) {
+            LANES(prefetch)((const char *)k + (t + LAY_OUT_AHEAD) * apart + b);
+            LANES(prefetch)((const char *)v + (t + LAY_OUT_AHEAD) * apart + b);
+        }
+#if LANES_SET == LANES_AVX512
+        laid = !p->bf16 && dim % 16 == 0 && t - i % 16 + 16 <= p->tokens;
+        if (laid && i % 16 == 0)
+            LANES(lay_out_keys)((const char *)k + t * apart, apart, bytes, (uint32_t *)(void *)keys + i);
+#endif
+        for (size_t d = 0; d < wide; d += 16) {
+            const size_t n = !there || d >= dim ? 0 : dim - d < 16 ? dim - d : 16;
+            float key[16] = {0};
+            LANES(store)(values + i * wide + d, n ? LANES(get)(v, p->bf16, row + d, n) : LANES(set)(0));
+            if (laid) continue;
+            if (n) LANES(store)(key, LANES(get)(k, p->bf16, row + d, n));
+            for (size_t j = 0; j < 16; j++) keys[(d + j) * PREFILL_CHUNK + i] = key[j];
+        }
+    }
+#endif
 }
 
 /* Queries [token, token + rows) of one head against its keys, into out[rows][..], rows `step` elements apart. */

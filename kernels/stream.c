@@ -456,20 +456,23 @@ static void update_rest(const struct kern_call *c, size_t i)
 static void update_portable(const struct kern_call *c) { update_rest(c, 0); }
 
 #if KERN_X86
-/* One walk, `ahead` bytes fetched before they are needed (0: what the hardware does by itself). */
-KERN_AVX512 KERN_INLINE void update_avx512(const struct kern_call *c, size_t ahead)
+/* One walk, `ahead` bytes fetched before they are needed, `far` into the second cache (0: what the hardware does by
+ * itself). */
+KERN_AVX512 KERN_INLINE void update_avx512(const struct kern_call *c, size_t ahead, size_t far)
 {
     const size_t lines = (size_t)c->shape->v[N] / LANES;
     float *a = c->buffer[0];
     const __m512 s = _mm512_set1_ps(-1);
     for (size_t i = 0; i < lines * LANES; i += LANES) {
         if (ahead) _mm_prefetch((const char *)(a + i) + ahead, _MM_HINT_T0);
+        if (far) _mm_prefetch((const char *)(a + i) + far, _MM_HINT_T1);
         _mm512_storeu_ps(a + i, _mm512_mul_ps(s, _mm512_loadu_ps(a + i)));
     }
     update_rest(c, lines * LANES);
 }
-KERN_AVX512 static void update_plain(const struct kern_call *c) { update_avx512(c, 0); }
-KERN_AVX512 static void update_fetched(const struct kern_call *c) { update_avx512(c, 1024); /* not a unit */ }
+KERN_AVX512 static void update_plain(const struct kern_call *c) { update_avx512(c, 0, 0); }
+KERN_AVX512 static void update_fetched(const struct kern_call *c) { update_avx512(c, 1024, 0); /* not a unit */ }
+KERN_AVX512 static void update_far(const struct kern_call *c) { update_avx512(c, 0, 4096); /* not a unit */ }
 
 KERN_AVX2 static void update_avx2(const struct kern_call *c)
 {
@@ -495,6 +498,7 @@ static void update_neon(const struct kern_call *c)
 
 static const struct kern_variant UPDATE_VARIANTS[] = {
 #if KERN_X86
+    {.name = "avx512-far", FP32, .lacks = kern_lacks_avx512, .run = update_far},
     {.name = "avx512-fetch", FP32, .lacks = kern_lacks_avx512, .run = update_fetched},
     {.name = "avx512", FP32, .lacks = kern_lacks_avx512, .run = update_plain},
     {.name = "avx2", FP32, .lacks = kern_lacks_avx2, .run = update_avx2},

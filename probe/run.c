@@ -11,6 +11,9 @@ enum { WHY_MAX = 400 };
 
 static const double DESCRIBE_S = 30, START_S = 1;
 
+/* Below what the operands of the next result take, which lie between the ceilings before it and its sampling anyway. */
+static const double FRESH_S = 0.1;
+
 enum err_code run_now(struct arena *a, const char **out, struct err *e)
 {
     const time_t now = time(NULL);
@@ -190,6 +193,25 @@ enum err_code run_refuses(struct run *r, const struct plan_job *job, bool cold, 
     return code;
 }
 
+double run_bytes(struct run *r, const struct plan_job *job)
+{
+    const struct wire_request q = {
+        .ask = WIRE_COUNT,
+        .threads = 1,
+        .job = run_job_of(r, job->kernel->name, job->variant->name, job->dtype, &job->shape, true)};
+    struct wire_reply reply;
+    char why[WHY_MAX] = "";
+    if (start(r, &r->session, NULL) != ERR_OK) return (double)NAN;
+    const enum session_end end =
+        session_ask(r->session, r->arena, &q, fmin(START_S, r->set.patience_s), NULL, NULL, &reply, why, sizeof why);
+    if (end == SESSION_ANSWERED)
+        return *reply.work.refused ? (double)NAN : reply.work.read_bytes + reply.work.written_bytes;
+    session_close(r->session);
+    r->session = NULL;
+    r->stopped = end == SESSION_STOPPED;
+    return (double)NAN;
+}
+
 /* A hot result has no memory beside it: it is measured twice, with the ceilings in between, and a core that was slowed
  * through one of both shows. Cold ones are held to the memory around them. */
 static enum err_code measure_again(struct run *r, const struct wire_job *job, struct result *out, struct err *e)
@@ -214,7 +236,9 @@ static enum err_code measure_between(struct run *r, const struct plan_job *job, 
 {
     struct result_ceilings before, after;
     const bool cold = q->cold;
+    if (!cold) r->fresh_until_s = 0;
     TRY(run_around(r, job->variant->unit, cold, r->last == job ? r->last_bytes : (double)NAN, &before, e));
+    r->fresh_until_s = 0; /* what is behind this result is measured behind it */
     if (!r->stopped) TRY(run_measure(r, q, out, e));
     if (r->stopped) return ERR_OK;
     out->row_kind = job->kernel->row_kind;
@@ -230,6 +254,11 @@ static enum err_code measure_between(struct run *r, const struct plan_job *job, 
     if (r->stopped) return ERR_OK;
     out->after = after;
     if (cold) TRY(run_around_move(r, out, e));
+    if (cold && r->set.ceilings_until_s > 0) {
+        r->fresh = after;
+        r->fresh_unit = job->variant->unit;
+        r->fresh_until_s = clock_now_s() + FRESH_S;
+    }
     if (r->stopped) return ERR_OK;
     if (!cold) TRY(measure_again(r, q, out, e));
     if (r->stopped) return ERR_OK;

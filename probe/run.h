@@ -76,7 +76,12 @@ struct run {
     const char *crash;          /* the last time that the worker ended by itself, and how; NULL: it did not */
     bool begun;                 /* a job */
     int choices;                /* of codes that read and move memory, after the first */
-    bool stopped;               /* a held signal arrived, or set.until_s came: then it is late too */
+    /* The ceilings of memory behind the last cold result, and until when they stand for those before the next one, 0:
+     * they do not; where time is short alone */
+    struct result_ceilings fresh;
+    const char *fresh_unit;
+    double fresh_until_s;
+    bool stopped; /* a held signal arrived, or set.until_s came: then it is late too */
     bool late;
     session_progress *progress;
     void *closure;
@@ -108,6 +113,10 @@ enum err_code run_refuses(struct run *r, const struct plan_job *job, bool cold, 
  * that, and measured once more after the codes that read memory were chosen anew. A worker that crashed or hung is
  * replaced for the next. r->stopped: there is no result. Errors: ERR_NOMEM. */
 enum err_code run_job(struct run *r, const struct plan_job *job, bool cold, struct result *out, struct err *e);
+
+/* run_bytes -- what a call of a job reads and writes, as its worker counts it; NAN: it does not say so at once, and is
+ * replaced where it says nothing. */
+double run_bytes(struct run *r, const struct plan_job *job);
 
 /* run_close -- end the worker. */
 void run_close(struct run *r);

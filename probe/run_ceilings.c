@@ -310,11 +310,14 @@ enum err_code run_around(struct run *r, const char *unit, bool cold, double foot
     const struct run_ceilings *c = &r->ceilings;
     const double nan = (double)NAN;
     *out = (struct result_ceilings){nan, nan, nan, nan};
+    const bool fresh = cold && r->fresh_until_s > 0 && run_left_s(r->fresh_until_s) > 0;
     TRY(try_again(r, unit, cold, e));
-    for (size_t i = 0; i < c->peaks_n; i++)
+    if (fresh && strcmp(r->fresh_unit, unit) == 0) out->peak_flops_per_s = r->fresh.peak_flops_per_s;
+    for (size_t i = 0; i < c->peaks_n && isnan(out->peak_flops_per_s); i++)
         if (strcmp(c->peak[i].unit, unit) == 0) TRY(again(r, &c->peak[i], false, &out->peak_flops_per_s, e));
     if (!cold) return again_hot(r, footprint_bytes, &out->read_bytes_per_s, e);
-    TRY(again(r, &c->read, true, &out->read_bytes_per_s, e));
+    if (fresh) out->read_bytes_per_s = r->fresh.read_bytes_per_s;
+    if (isnan(out->read_bytes_per_s)) TRY(again(r, &c->read, true, &out->read_bytes_per_s, e));
     /* what writes was measured once: it is taken to have changed as reading has */
     out->moved_bytes_per_s = c->moved.per_s * (out->read_bytes_per_s / c->read.per_s);
     return ERR_OK;

@@ -94,7 +94,8 @@ static void test_formats(void **state)
     has(command(a, EMIT_SGLANG, &p), "--kv-cache-dtype fp8_e4m3");
     /* a file's kv_cache_config stands for all of the command line's: the fraction has to be in it */
     has(command(a, EMIT_TRTLLM, &p), "kv_cache_config:\n  dtype: fp8\n  free_gpu_memory_fraction: 0.878\n");
-    /* it converts nothing as it loads: what is stored in 16 bits is no word of its line, which stops until one is set */
+    /* it converts nothing as it loads: what is stored in 16 bits is no word of its line, which stops until one is set
+     */
     has(command(a, EMIT_TRTLLM, &p), "a checkpoint stored so is needed");
     has(command(a, EMIT_TRTLLM, &p), "trtllm-serve ${CHECKPOINT:?} ");
     has(command(a, EMIT_TRTLLM, &p), "--quant fp8 --export_fmt hf");

@@ -81,7 +81,7 @@ static void test_parts_that_are_no_quotients(void **state)
 
 /* ---- free sizes ---- */
 
-static const char *const NAMES[] = {"params",       "active_params", "weight_bytes", "kv_bytes",  "state_bytes",
+static const char *const NAMES[] = {"params",         "active_params", "weight_bytes", "kv_bytes",  "state_bytes",
                                     "resident_bytes", "decode_step",   "prefill",      "throughput"};
 
 /* The quantity with var free, and then put to its number, is the one with numbers; *depends when var is in it. */

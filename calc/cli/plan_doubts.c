@@ -152,15 +152,19 @@ static void say_chance(struct out *o, const char *prefix, const struct plan_case
             text_count(n, (int64_t)c->work.n, "request"), c->few);
 }
 
-/* What part of a percentile paper may be too low by: 19 of 20 settings of one copy at .7 to .92 of what saturates it
- * are nearer, of prompts beside those that decode (TPOT and TTFT alike) and of prompts first; what is not
- * simulated has not been looked at near saturation. MODEL.md "Steady state", Jumps. */
-static double too_low(const struct planner_request *q, const struct planner_plan *x, bool first)
+/* What part of a percentile paper may be too low by: 19 of 20 settings at .5 to .92 of what saturates them are nearer,
+ * whatever is known of their simulation. Of drafts, pools, stages, groups and what is not simulated nobody has looked:
+ * 0. MODEL.md "Steady state", Jumps. */
+struct low {
+    double tpot, ttft;
+};
+
+static struct low too_low(const struct planner_request *q, const struct planner_plan *x)
 {
-    const double unseen = .25;
+    static const struct low LOW[2][2] = {{{.08, .25}, {.08, .27}}, {{.08, .11}, {.08, .35}}}; /* [first][copies] */
     if (!q->server || x->prefill > 0 || x->gamma > 0 || x->layout.dp > 1 || x->layout.pp > 1 || planner_verifies(x))
-        return unseen;
-    return q->server->mixed || !first ? .1 : unseen;
+        return (struct low){0, 0};
+    return LOW[!q->server->mixed][x->layout.replicas > 1];
 }
 
 static void say_paper(struct out *o, const char *prefix, const struct plan_case *c)
@@ -180,16 +184,27 @@ static void say_paper(struct out *o, const char *prefix, const struct plan_case 
             "note: prompts first, on copies behind a router: on paper TPOT is up to %.0f %% and TTFT up to %.0f %% "
             "too long, most where answers are short",
             100 * (m.tpot - 1), 100 * (m.ttft - 1));
+    const double unseen = .25; /* said within it */
     const double ttft = below(x->ttft_s, &q->ttft), tpot = below(x->tpot_s, &q->tpot);
-    const bool first = ttft / too_low(q, best, true) < tpot / too_low(q, best, false); /* of what it may be off by */
-    const double least = first ? ttft : tpot, off = too_low(q, best, first);
+    const struct low low = too_low(q, best);
+    const bool known = low.tpot > 0;
+    const bool first = ttft / (known ? low.ttft : 1) < tpot / (known ? low.tpot : 1); /* of what it may be off by */
+    const double least = first ? ttft : tpot, off = !known ? unseen : first ? low.ttft : low.tpot;
+    const char *promise = plan_part(first ? &q->ttft : &q->tpot), *name = first ? "TTFT" : "TPOT";
     if (least < 0 || least >= off)
         plan_say(o, prefix, "note: percentiles are on paper, not simulated, and may be low near saturation: %s", then);
+    else if (!known)
+        plan_say(
+            o, prefix,
+            "warning: percentiles are on paper, not simulated, and by how much they are too low for such a plan is "
+            "not known; %s %s is %.2g %% below its promise: %s",
+            name, promise, 100 * least, then);
     else
-        plan_say(o, prefix,
-                 "warning: percentiles are on paper, not simulated, and may be %.0f %% too low; %s %s is %.2g %% below "
-                 "its promise: %s",
-                 100 * off, first ? "TTFT" : "TPOT", plan_part(first ? &q->ttft : &q->tpot), 100 * least, then);
+        plan_say(
+            o, prefix,
+            "warning: percentiles are on paper, not simulated: TPOT may be %.0f %% too low, TTFT %.0f %%; %s %s is "
+            "%.2g %% below its promise: %s",
+            100 * low.tpot, 100 * low.ttft, name, promise, 100 * least, then);
 }
 
 void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, const char *prefix)

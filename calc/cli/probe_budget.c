@@ -36,11 +36,10 @@ double budget_until_s(const struct budget *b, bool first)
     return b->began_s + b->total_s + (first ? fmin(FIRST_S, b->total_s) : 0);
 }
 
-void budget_share(struct work *w, const struct budget *b, size_t results_n)
+void budget_share(struct work *w, const struct budget *b, size_t results_n, double aside_s)
 {
-    static const double LEAST_S = 0.5;
-    const double part_s = 0.5 * budget_left_s(b) / (double)results_n;
-    w->run.set.deadline_s = fmin(b->deadline_s, fmax(part_s, LEAST_S));
+    const double part_s = budget_left_s(b) / (double)results_n, free_s = aside_s > 0 ? part_s - aside_s : 0.5 * part_s;
+    w->run.set.deadline_s = fmin(b->deadline_s, fmax(free_s, BUDGET_LEAST_S));
 }
 
 double budget_shape_s(const struct work *w, const char *state)

@@ -26,9 +26,10 @@ void budget_end_ceilings(struct work *w, const struct budget *b, double part);
  * without which there is no number at all, that much once more, ten seconds at most. */
 double budget_until_s(const struct budget *b, bool first);
 
-/* budget_share -- sets the deadline of the next of results_n results: half of its share of what is left, half a second
- * at least; the rest is for buffers, checks and ceilings. */
-void budget_share(struct work *w, const struct budget *b, size_t results_n);
+/* budget_share -- sets the deadline of the next of results_n results: what its share of the time that is left has
+ * beside aside_s, which buffers, checks and ceilings take (0, not known: half of it), BUDGET_LEAST_S at least. */
+#define BUDGET_LEAST_S 0.25
+void budget_share(struct work *w, const struct budget *b, size_t results_n, double aside_s);
 
 /* budget_shape_s -- what a shape takes at most by the settings: its results, cold and hot as state says, each to its
  * deadline, and two ceilings before and after each to theirs. */

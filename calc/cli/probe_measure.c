@@ -11,6 +11,7 @@
 #include "calc/cli/plot.h"
 #include "calc/cli/probe_budget.h"
 #include "calc/cli/probe_rows.h"
+#include "calc/cli/probe_turns.h"
 #include "calc/cli/probe_work.h"
 
 enum { COLUMNS_MAX = 64 };
@@ -85,7 +86,8 @@ static enum err_code say_dram(struct work *w, const struct result *r, const stru
     return note_once(w, text, e);
 }
 
-static enum err_code keep_row(struct work *w, const struct result *r, struct probe_row *row, struct err *e)
+/* Fills a row, which the progress says; later: a noisy one is said at the end. */
+static enum err_code keep_row(struct work *w, const struct result *r, struct probe_row *row, bool later, struct err *e)
 {
     char measured[UNITS_TEXT_MAX];
     TRY(probe_row_fill(w->a, r, row, e));
@@ -102,6 +104,7 @@ static enum err_code keep_row(struct work *w, const struct result *r, struct pro
                            : arena_printf(w->a, "%s: %s%s", call, units_format_time(measured, row->measured_s), part);
     if (!part || !line) return err_nomem(e);
     progress_line(&w->bar, line);
+    if (r->outcome == RESULT_NOISY && later) return ERR_OK;
     if (r->outcome != RESULT_MEASURED) return work_note(w, arena_printf(w->a, "%s.", line), e);
     if (row->over)
         return work_note(
@@ -179,38 +182,109 @@ static void show_outcomes(struct column *columns, size_t columns_n, const struct
         if (strcmp(columns[i].key, "outcome") == 0) columns[i].flags &= ~(unsigned)COLUMN_SPARE;
 }
 
-/* Jobs as long as there is time, the first in any case; a hot result where the cold one says that its
- * operands fit the last cache. */
+/* The run of a plan. */
+struct course {
+    struct work *w;
+    const struct plan *plan;
+    const struct budget *b;
+    struct probe_row *rows;
+    struct turns turns;
+    bool ends, hot; /* it has a budget; hot results too */
+};
+
+/* Seconds that the samples of a result took. */
+static double sampling_s(const struct result *r)
+{
+    const double n = (double)(r->summary.n + r->discards_n);
+    return n > 0 ? n * (double)r->calls * r->summary.median_s : 0;
+}
+
+/* Whether the operands of a job may stay in the caches, as its cold result says. */
+static enum err_code may_be_hot(struct course *c, const struct plan_job *job, const struct result *r, bool *out,
+                                struct err *e)
+{
+    const char *why = NULL;
+    *out = (r->outcome == RESULT_MEASURED || r->outcome == RESULT_NOISY) &&
+           r->footprint_bytes <= c->w->run.device.cache_bytes[RUN_LEVELS - 1];
+    if (r->outcome != RESULT_REFUSED || !wants_memory(r->reason)) return ERR_OK;
+    TRY(run_refuses(&c->w->run, job, false, &why, e)); /* the cold copies may be too many, one is not */
+    *out = !why;
+    return ERR_OK;
+}
+
+/* One result of job i; a second one takes the place of a noisy one where it has a number. */
+static enum err_code run_turn(struct course *c, size_t i, int pass, struct err *e)
+{
+    struct work *w = c->w;
+    const struct plan_job *job = &c->plan->jobs[i];
+    struct turn *t = &c->turns.of[i];
+    const bool again = pass == TURNS_AGAIN, cold = again ? t->cold_again : pass == TURNS_COLD;
+    struct result r = {.outcome = RESULT_REFUSED};
+    struct probe_row row = {.kernel = NULL};
+    progress_show(&w->bar, w->done, w->total);
+    w->run.set.until_s = budget_until_s(c->b, w->done == 0);
+    budget_share(w, c->b, turns_due(&c->turns, pass), turns_aside_s(&c->turns, i, cold));
+    t->due[pass] = false;
+    const double began_s = clock_now_s();
+    TRY(run_job(&w->run, job, cold, &r, e));
+    if (w->run.stopped) return ERR_OK;
+    turns_learn(&c->turns, i, cold, clock_now_s() - began_s - sampling_s(&r));
+    TRY(keep_row(w, &r, &row, c->ends, e));
+    if (!again || !isnan(row.measured_s)) c->rows[2 * job->nth + !cold] = row;
+    w->done += !t->begun;
+    t->begun = true;
+    if (c->ends && !again && r.outcome == RESULT_NOISY && !t->due[TURNS_AGAIN]) {
+        t->due[TURNS_AGAIN] = true;
+        t->cold_again = cold;
+    }
+    return cold && c->hot && !again ? may_be_hot(c, job, &r, &t->due[TURNS_HOT], e) : ERR_OK;
+}
+
+/* What calls of the jobs move, so far as that is said in a hundredth of the time. */
+static void ask_bytes(struct course *c)
+{
+    const double until_s = clock_now_s() + 0.01 * budget_left_s(c->b);
+    for (size_t i = 0; i < c->plan->n && !c->w->run.stopped && clock_now_s() < until_s && c->w->run.session; i++)
+        c->turns.of[i].bytes = run_bytes(&c->w->run, &c->plan->jobs[i]);
+}
+
+/* Jobs as long as there is time, the first in any case; a hot result where the cold one says that its operands fit the
+ * last cache. With a budget all are cold before any is hot, and what was noisy is measured once more behind them. */
 static enum err_code run_jobs(struct work *w, const struct plan *plan, const struct budget *b, struct probe_row *rows,
                               struct err *e)
 {
     const char *state = option_get(w->v, "state");
-    const bool asked = strcmp(state, "hot") != 0, hot = strcmp(state, "cold") != 0;
-    for (w->done = 0; w->done < plan->n && !w->run.stopped && (!w->done || budget_left_s(b) > 0); w->done++) {
-        const struct plan_job *job = &plan->jobs[w->done];
-        struct result r = {.outcome = RESULT_REFUSED};
-        bool fits = true;
-        const bool cold = asked && !(hot && strcmp(job->kernel->ceiling, "launch") == 0); /* without operands */
-        progress_show(&w->bar, w->done, w->total);
-        w->run.set.until_s = budget_until_s(b, w->done == 0);
-        budget_share(w, b, (plan->n - w->done) * (cold && hot ? 2 : 1));
-        if (cold) {
-            TRY(run_job(&w->run, job, true, &r, e));
-            if (w->run.stopped) break;
-            TRY(keep_row(w, &r, &rows[2 * job->nth], e));
-            fits = (r.outcome == RESULT_MEASURED || r.outcome == RESULT_NOISY) &&
-                   r.footprint_bytes <= w->run.device.cache_bytes[RUN_LEVELS - 1];
-            const char *why = NULL;
-            if (hot && r.outcome == RESULT_REFUSED && wants_memory(r.reason)) { /* the cold copies may, one does not */
-                TRY(run_refuses(&w->run, job, false, &why, e));
-                fits = !why;
-            }
-        }
-        if (!hot || !fits) continue;
-        TRY(run_job(&w->run, job, false, &r, e));
-        if (w->run.stopped) break;
-        TRY(keep_row(w, &r, &rows[2 * job->nth + 1], e));
+    struct course c = {w, plan, b, rows, .ends = !isinf(b->total_s), .hot = strcmp(state, "cold") != 0};
+    TRY(turns_open(w->a, plan->n, w->run.device.cache_bytes[RUN_LEVELS - 1], &c.turns, e));
+    for (size_t i = 0; i < plan->n; i++) {
+        const bool never_cold = strcmp(plan->jobs[i].kernel->ceiling, "launch") == 0; /* without operands */
+        const bool cold = strcmp(state, "hot") != 0 && !(c.hot && never_cold);
+        c.turns.of[i].due[cold ? TURNS_COLD : TURNS_HOT] = true;
     }
+    if (c.ends && budget_left_s(b) > 0) ask_bytes(&c);
+    w->done = 0;
+    for (size_t i = 0; i < plan->n && !c.ends && !w->run.stopped; i++)
+        for (int pass = TURNS_COLD; pass <= TURNS_HOT && !w->run.stopped; pass++)
+            if (c.turns.of[i].due[pass]) TRY(run_turn(&c, i, pass, e));
+    for (int pass = 0; pass < TURNS_N && c.ends && !w->run.stopped; pass++)
+        while (!w->run.stopped) {
+            const double left_s = w->done ? budget_left_s(b) : (double)INFINITY;
+            const size_t i = turns_next(&c.turns, pass, left_s, BUDGET_LEAST_S);
+            if (i == plan->n) break;
+            TRY(run_turn(&c, i, pass, e));
+        }
+    return ERR_OK;
+}
+
+/* A note on every row that stayed noisy: with a budget it is known at the end alone. */
+static enum err_code say_noisy(struct work *w, const struct probe_row *rows, size_t n, struct err *e)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(rows[i].outcome, result_outcome_name(RESULT_NOISY)) == 0)
+            TRY(work_note(w,
+                          arena_printf(w->a, "%s %s %s %s %s: noisy: %s.", rows[i].kernel, rows[i].variant,
+                                       rows[i].dtype, rows[i].shape, rows[i].state, rows[i].reason),
+                          e));
     return ERR_OK;
 }
 
@@ -279,6 +353,7 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     run_close(&w->run);
     TRY(code);
     TRY(say_ceilings(w, e));
+    if (!isinf(budget.total_s)) TRY(say_noisy(w, rows, n, e));
     TRY(work_say_failed(w, e));
     TRY(budget_say_untried(w, e));
     TRY(budget_say_left_out(w, &plan, ceilings_s, e));

@@ -24,8 +24,8 @@ struct sensitivity {
     bool kink;                 /* at the point two resources bind equally: one side's derivatives are given */
 };
 
-/* sensitivity_of -- of a plain name of quantity_named_all (decode_step, prefill, throughput, resident_bytes, ...), or of
- * the seconds of a topic. scope: with a model, and with a device where the quantity is one of seconds. Errors:
+/* sensitivity_of -- of a plain name of quantity_named_all (decode_step, prefill, throughput, resident_bytes, ...), or
+ * of the seconds of a topic. scope: with a model, and with a device where the quantity is one of seconds. Errors:
  * ERR_USAGE no such quantity, no model, no device; as quantity_topic. */
 enum err_code sensitivity_of(const struct quantity_scope *scope, enum quantity_phase phase, const char *quantity,
                              int64_t batch, int64_t context, struct sensitivity *out, struct err *e);

@@ -13,8 +13,8 @@ const char *outside_find(const char *model_type);
  * known decoder, which no class makes an encoder or another decoder. */
 bool outside_is_around(const char *model_type);
 
-/* outside_is_draft -- whether that is a head that drafts for another model, whose text part is that of a known family all
- * the same: it is not read as one. */
+/* outside_is_draft -- whether that is a head that drafts for another model, whose text part is that of a known family
+ * all the same: it is not read as one. */
 bool outside_is_draft(const char *model_type);
 
 #endif

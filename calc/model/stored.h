@@ -20,8 +20,8 @@ enum err_code stored_set_all(struct model *m, const char *name, struct err *e);
  * pass is not over the whole sequence. */
 bool stored_has_cache(const struct model *m);
 
-/* stored_cache_fp8 -- the format that engines keep m's cache in where it is said to be fp8: of latents of which keys are
- * chosen another layout. MODEL.md "Stored precision", Cache. */
+/* stored_cache_fp8 -- the format that engines keep m's cache in where it is said to be fp8: of latents of which keys
+ * are chosen another layout. MODEL.md "Stored precision", Cache. */
 const char *stored_cache_fp8(const struct model *m);
 
 /* stored_set_cache -- the format of m's cache. Errors: ERR_USAGE a model without one, unknown name, a format of weights

@@ -199,7 +199,7 @@ enum planner_verdict planner_steps_beyond(const struct planner_request *q, const
 {
     enum { FEW = 8 }; /* not a unit */
     const double slower = s->slower > 0 ? s->slower : 1, little = 1 / MORE;
-    const bool first = steady_parted_of(s);
+    const bool first = steady_parts_of(s) > 1 && steady_parted_of(s);
     if ((!(b->saturation_per_s > 0) && !isfinite(b->tpot_s)) || !(first || s->policy == SIMULATE_CHUNKED) ||
         s->decode || s->draft.of || !s->times || !(s->lengths->steps >= FEW) || s->lengths->cached_tokens > 0)
         return PLANNER_MEETS;

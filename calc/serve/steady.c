@@ -102,11 +102,25 @@ static struct steady_result unknown_result(void)
                                   .decode_utilisation = x};
 }
 
-/* Latency: first token and those after it, independent of each other. */
+/* After a first token of so many seconds. */
+static void add_latency(const struct steady_replica *r, double first_s, double weight, struct steady_histogram *sum)
+{
+    const struct steady_lengths *l = r->s->lengths;
+    const struct steady_histogram *x = r->answers;
+    for (size_t i = 0; x && i < STEADY_BINS; i++)
+        if (x->weight[i] > 0)
+            steady_histogram_add(sum, first_s + x->sums[i] / x->weight[i], weight * x->weight[i] / x->total);
+    for (size_t k = 0; !x && k < l->n; k++)
+        steady_histogram_add(sum, first_s + (l->node[k].output_tokens - 1) * (l->steps > 0 ? r->token_s : 0),
+                             weight * l->node[k].weight);
+}
+
+/* Latency: first token and those after it, independent of each other; the last of first tokens in smaller parts. */
 static struct steady_spread latency_of(const struct steady_replica *r, const struct steady_histogram *ttft,
                                        struct steady_histogram *sum)
 {
-    enum { PARTS = 16 };
+    enum { PARTS = 16, TAIL = 4 };
+    if (r->latency) return steady_histogram_spread(r->latency);
     const struct steady_lengths *l = r->s->lengths;
     double weight = 0, value = 0, seen = 0;
     steady_histogram_clear(sum);
@@ -116,10 +130,9 @@ static struct steady_spread latency_of(const struct steady_replica *r, const str
         weight += w;
         value += ttft->sums[i];
         seen += w;
-        if (weight < ttft->total / PARTS && seen < ttft->total * (1 - 1e-9)) continue;
-        for (size_t k = 0; k < l->n; k++)
-            steady_histogram_add(sum, value / weight + (l->node[k].output_tokens - 1) * (l->steps > 0 ? r->token_s : 0),
-                                 weight * l->node[k].weight);
+        const double rest = ttft->total - seen;
+        if (weight < fmin(ttft->total / PARTS, (rest + weight) / TAIL) && rest > 1e-9 * ttft->total) continue;
+        add_latency(r, value / weight, weight, sum);
         weight = value = 0;
     }
     struct steady_spread x = steady_histogram_spread(sum);
@@ -189,10 +202,15 @@ void steady_tell_of(struct steady_replica *r, const struct steady_histogram *ttf
 
 void steady_tell(struct steady_replica *r, struct steady_result *o)
 {
-    struct steady_histogram ttft, tpot;
+    struct steady_histogram ttft, tpot, answers;
+    const double single = r->s->lengths->single_frac;
     steady_ttft(r, &ttft);
+    steady_histogram_clear(&answers);
+    r->answers = &answers;
     steady_tpot(r, &tpot);
+    if (single > 0) steady_histogram_add(&answers, 0, answers.total > 0 ? answers.total * single / (1 - single) : 1);
     steady_tell_of(r, &ttft, &tpot, o);
+    r->answers = NULL;
 }
 
 /* Of several attention groups, each with a queue, a batch and a cache of its own, one of them. */
@@ -227,7 +245,7 @@ static enum err_code solve_together(struct arena *a, const struct steady_setup *
     TRY(steady_chain_room(r.times, steady_chain_phases(s), e));
     const bool parted = steady_parted_of(all);
     (void)steady_saturation_of(&r);
-    if (parted) TRY(steady_parted_saturate(&r, e));
+    if (parted && parts > 1) TRY(steady_parted_saturate(&r, e));
     const double most_per_s = r.most_per_s;
     o->saturation_rate_per_s = most_per_s * replicas;
     o->by = r.by;
@@ -249,9 +267,10 @@ static enum err_code solve_together(struct arena *a, const struct steady_setup *
         steady_tell(&r, o);
     }
     if (parted && !o->saturated) {
-        struct steady_histogram ttft, tpot;
-        TRY(steady_parted_solve(&r, &ttft, &tpot, e));
+        struct steady_histogram ttft, tpot, latency;
+        TRY(steady_parted_solve(&r, &ttft, &tpot, &latency, e));
         r.met = true;
+        r.latency = &latency;
         steady_tell_of(&r, &ttft, &tpot, o);
     } else if (s->load == STEADY_OPEN && !o->saturated) {
         steady_tell(&r, o);

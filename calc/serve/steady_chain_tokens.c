@@ -42,7 +42,7 @@ void steady_chain_squares(struct steady_chain *c)
 /* So much of a distribution, of that mean and variance: none of it below `least`, where `none` of it is, or above
  * `most`. Lognormal beyond that, at points of a normal distribution, fine where it is high, each with its part of it;
  * scaled to the mean. */
-static void put_tokens(struct steady_histogram *h, const double *least, double weight, double none, double mean,
+static void put_tokens(struct steady_tokens *to, const double *least, double weight, double none, double mean,
                        double variance, double most)
 {
     enum { POINTS = 12 };
@@ -56,9 +56,9 @@ static void put_tokens(struct steady_histogram *h, const double *least, double w
         sum += PART[q] * (point[q] = fmin(at * exp(sd * POINT[q] - s2 / 2), fmax(most - least[1], at)));
     static const double SIDE[3] = {1. / 6, 2. / 3, 1. / 6};
     for (int k = 0; k < 3; k++) {
-        if (none > 1e-3) steady_histogram_add(h, least[k], weight * none * SIDE[k]);
+        if (none > 1e-3) steady_tokens_add(to, least[k], weight * none * SIDE[k]);
         for (int q = 0; q < POINTS; q++)
-            steady_histogram_add(h, least[k] + (sum > 0 ? point[q] * at / sum : 0), weight * some * SIDE[k] * PART[q]);
+            steady_tokens_add(to, least[k] + (sum > 0 ? point[q] * at / sum : 0), weight * some * SIDE[k] * PART[q]);
     }
 }
 
@@ -69,12 +69,15 @@ void steady_chain_tokens(struct steady_replica *r, struct steady_histogram *h)
     const double number = fmax(r->square - r->decoding * r->decoding, 0) * r->slope_s * r->slope_s;
     const double life = l->steps_square / (2 * l->steps); /* steps of others yet to come */
     const double stride = l->drafted.inverse > 0 ? 1 / l->drafted.inverse : 1, LEAST = .03;
+    struct steady_tokens to = {.tpot = h, .answers = r->answers, .lengths = l, .stride = stride};
+    size_t first = 0;
     steady_histogram_clear(h);
     double sum = 0, part = 0;
     for (size_t i = 0; i < STEADY_QUANTILES; i++) {
         double one;
         (void)steady_quantile(i, &one);
         if (l->output_at[i] > 1) {
+            if (!(part > 0)) first = i;
             sum += one * (l->output_at[i] - 1);
             part += one;
         }
@@ -83,16 +86,18 @@ void steady_chain_tokens(struct steady_replica *r, struct steady_histogram *h)
         const double smooth = y > 1e-3 ? 2 * (y - 1 + exp(-y)) / (y * y) : 1;
         struct steady_chain_part x[2];
         steady_chain_parts(c, steps, x);
+        steady_tokens_begin(&to, first, i);
         for (int k = 0; k < 2; k++) {
             const double mean = r->scale * x[k].mean_s / steps, base_s = fmin(c->plain_s, mean);
             const double kept = l->drafted.step_cv2 * mean * mean / steps, away = sqrt(3 * (number * smooth + kept));
             const double none = k > 0 ? 0 : steady_chain_clear(c, steps - 1);
             const double from = base_s + r->later_s / steps,
                          least[] = {(from - away) / stride, from / stride, (from + away) / stride};
-            put_tokens(h, least, part * x[k].weight, none, (mean + r->later_s / steps) / stride,
+            put_tokens(&to, least, part * x[k].weight, none, (mean + r->later_s / steps) / stride,
                        r->scale * r->scale * x[k].variance_s2 / (steps * steps) / (stride * stride),
                        (c->full_s + r->later_s / steps) / stride);
         }
+        steady_tokens_end(&to);
         sum = part = 0;
     }
 }

@@ -127,7 +127,9 @@ static double whole_at(struct steady_times *t, bool several, size_t share, size_
     mix_clear(&t->scratch);
     mix_prefill(&t->scratch, n, x / n, cached);
     mix_others(&t->scratch, STEADY_SHARE[share] * (t->parts - 1) * x);
-    return *at_s = t->overhead_s + engine_any_s(t->server, t->overlapped, t->calibrated, &t->scratch);
+    *at_s = t->overhead_s + engine_any_s(t->server, t->overlapped, t->calibrated, &t->scratch);
+    if (t->rows_s) *at_s -= steady_times_alone_s(t, 0, x * (1 - 1e-9)); /* rounding; jumps are not on a line */
+    return *at_s;
 }
 
 double steady_times_whole_s(struct steady_times *t, double x, double square, double share)
@@ -135,9 +137,9 @@ double steady_times_whole_s(struct steady_times *t, double x, double square, dou
     double cached = 0, at_s[STEADY_SHARES];
     for (size_t i = 0; i < t->groups; i++) cached += t->group[i].weight * t->group[i].cached;
     const double one = 1. / STEADY_WHOLES, alone = (fmin(square / (x * x), 1) - one) / (1 - one);
-    const size_t k = steady_times_knot(t, x);
+    const size_t k = steady_times_knot(t, x), shares = t->parts > 1 ? STEADY_SHARES : 1;
     const double low = t->x_knot[k], part = fmax(x - low, 0) / (t->x_knot[k + 1] - low);
-    for (size_t q = 0; q < STEADY_SHARES; q++) {
+    for (size_t q = 0; q < shares; q++) {
         double ends_s[2];
         for (size_t i = 0; i < 2; i++) {
             const double several_s = whole_at(t, true, q, k + i, cached);
@@ -145,5 +147,6 @@ double steady_times_whole_s(struct steady_times *t, double x, double square, dou
         }
         at_s[q] = ends_s[0] + part * (ends_s[1] - ends_s[0]);
     }
-    return steady_times_share_s(at_s, share);
+    if (shares > 1) return steady_times_share_s(at_s, share);
+    return at_s[0] + (t->rows_s ? steady_times_rows_s(t, x) : 0);
 }

@@ -8,6 +8,7 @@
 enum {
     REQUESTS_MAX = 1 << 13, /* of a run, but where more fill the groups */
     SEEN = 1536,            /* requests looked at, at least; not a unit */
+    SEEN_ALONE = 4096,      /* of one group, not a unit */
     SEEN_FULL = 384,        /* where others always wait: rates alone, which are known sooner */
     WARM = 256,             /* and before them; not a unit */
     FILLINGS = 2,           /* of all groups, looked at */
@@ -16,8 +17,9 @@ enum {
 
 bool steady_parted_of(const struct steady_setup *s)
 {
-    return steady_parts_of(s) > 1 && s->policy == SIMULATE_FCFS && s->load == STEADY_OPEN && !s->draft.of &&
-           s->lengths->steps > 0 && steady_routed(s) < 2;
+    const bool alone = s->groups <= 1 && (s->server || s->calibrated) && !s->slowest;
+    return (alone || steady_parts_of(s) > 1) && s->policy == SIMULATE_FCFS && s->load == STEADY_OPEN && !s->draft.of &&
+           !s->decode && s->lengths->steps > 0 && steady_routed(s) < 2;
 }
 
 /* ---- a step ---- */
@@ -87,6 +89,7 @@ static void answer(struct steady_parted_run *x, struct steady_parted_queue *q, i
     x->ended++;
     if (!x->ttft || !(x->seen.since_s > 0)) return;
     steady_histogram_add(x->ttft, w->first_s - w->arrival_s, 1);
+    steady_histogram_add(x->latency, x->clock_s - w->arrival_s, 1);
     if (w->steps == 0) return;
     x->seen.answers_s += x->clock_s - w->first_s;
     x->seen.steps += w->steps;
@@ -191,7 +194,7 @@ static bool step(struct steady_parted_run *x)
         come(x);
         return true;
     }
-    const double each = decodes / (double)x->groups, others = (double)(x->groups - 1);
+    const double each = decodes / (double)x->groups, others = fmax((double)(x->groups - 1), 1);
     double took_s = steady_times_decode_s(t, each);
     int64_t steps = 1;
     if (most > 0)
@@ -229,7 +232,8 @@ static enum err_code run_open(struct steady_parted_run *x, struct steady_replica
     const struct steady_setup *s = r->s;
     const bool waits = !isfinite(rate_per_s);
     const double begun = floor(there), warm = waits ? filling / 4 : WARM + filling,
-                 seen = waits ? SEEN_FULL + filling / 4 : SEEN + FILLINGS * filling,
+                 seen =
+                     waits ? SEEN_FULL + filling / 4 : (r->times->parts > 1 ? SEEN : SEEN_ALONE) + FILLINGS * filling,
                  most = fmax(REQUESTS_MAX, 2.5 * filling), all = fmin(warm + seen, most);
     *x = (struct steady_parted_run){.r = r,
                                     .s = s,
@@ -300,7 +304,7 @@ enum err_code steady_parted_saturate(struct steady_replica *r, struct err *e)
 }
 
 enum err_code steady_parted_solve(struct steady_replica *r, struct steady_histogram *ttft,
-                                  struct steady_histogram *tpot, struct err *e)
+                                  struct steady_histogram *tpot, struct steady_histogram *latency, struct err *e)
 {
     struct steady_parted_run x;
     struct steady_times *t = r->times;
@@ -310,8 +314,10 @@ enum err_code steady_parted_solve(struct steady_replica *r, struct steady_histog
     TRY(run_open(&x, r, r->rate_per_s * parts, each * parts, 0, e));
     steady_histogram_clear(ttft);
     steady_histogram_clear(tpot);
+    steady_histogram_clear(latency);
     x.ttft = ttft;
     x.tpot = tpot;
+    x.latency = latency;
     run_through(&x);
     const double all_s = x.clock_s - x.seen.since_s;
     r->decoding = x.seen.decoding_s / all_s;

@@ -16,7 +16,8 @@
 #include "calc/serve/steady_parts.h"
 
 /* steady_parted_of -- whether that is asked: prompts first, several groups of one copy (what a router sends to several
- * depends on their numbers, which a stream of its own has not), no drafts, requests that come at a rate. */
+ * depends on their numbers, which a stream of its own has not), no drafts, requests that come at a rate; or one alone
+ * whose steps are a server's or of measured kernels, as a line through steps that have jumps says nothing of them. */
 bool steady_parted_of(const struct steady_setup *s);
 
 /* steady_parted_saturate -- the rate at which a group of r saturates, where `all` is what was asked of all groups: sets
@@ -25,7 +26,7 @@ bool steady_parted_of(const struct steady_setup *s);
  * and each step. */
 enum err_code steady_parted_saturate(struct steady_replica *r, struct err *e);
 enum err_code steady_parted_solve(struct steady_replica *r, struct steady_histogram *ttft,
-                                  struct steady_histogram *tpot, struct err *e);
+                                  struct steady_histogram *tpot, struct steady_histogram *latency, struct err *e);
 
 /* steady_parted_about -- where a group of s, whose times are there, saturates if groups were independent: the closed
  * form that was before the run, which is within its margins (planner_bounds.c); most: that decode at a time. */

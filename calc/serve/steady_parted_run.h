@@ -34,8 +34,8 @@ struct steady_parted_run {
     double rate_per_s;                                        /* of all groups */
     double cache_tokens, half_block;
     double clock_s;
-    struct steady_histogram *ttft, *tpot; /* NULL: rates alone */
-    struct {                              /* of the part that is looked at */
+    struct steady_histogram *ttft, *tpot, *latency; /* NULL: rates alone */
+    struct {                                        /* of the part that is looked at */
         double since_s, answers_s, steps, waited_s, waits;
         double decoding_s, square_s, idle_s, own_s, own_steps, decode_s, decode_steps;
     } seen;

@@ -76,6 +76,13 @@ extern const double STEADY_SHARE[STEADY_SHARES];
 
 enum { STEADY_WHOLES = 8 }; /* prompts of a step, beside one alone */
 
+/* Steps of prompts alone from one knot of their tokens to the next, as far as they were asked for: places that were
+ * looked at (NAN: not), and lines between places, those of known cells. */
+struct steady_rows {
+    double place_s[STEADY_ROW_PLACES], line_s[STEADY_ROW_PLACES + 1];
+    uint32_t known; /* bit i: from place i to i + 1 */
+};
+
 struct steady_chain;
 
 /* Step times on a grid of sequences that decode and prompt tokens beside them, each with the mean sums of the lengths;
@@ -111,8 +118,8 @@ struct steady_times {
     double *decode_s;                   /* [STEADY_N_KNOTS] */
     double (*prompt_s[STEADY_SHARES])[STEADY_X_KNOTS]; /* [STEADY_N_KNOTS], beyond the former; the last alone where
                                                           there are no groups */
-    double (*rows_s)[STEADY_ROW_PLACES]; /* [STEADY_X_KNOTS], steady_times_rows_s at places between them; NULL: no
-                                            kernels, whose times have jumps; prompt_s is beyond these then */
+    struct steady_rows *rows_s; /* [STEADY_X_KNOTS], steady_times_rows_s between them; NULL: no kernels, whose
+                                   times have jumps; prompt_s is beyond these then */
     double n_knot[STEADY_N_KNOTS], x_knot[STEADY_X_KNOTS];
     struct arena *arena;
     struct steady_chain *chain; /* [2]: when somebody decodes, and when nobody does */
@@ -276,6 +283,8 @@ struct steady_replica {
     double wait_frac, wait_s;                 /* requests that wait for a place; on average of all */
     struct steady_chain *chain, *alone_chain; /* pieces at a rate: prompts that wait, at these; NULL: not */
     double scale;                             /* of their sums of steps */
+    struct steady_histogram *answers;         /* seconds behind first tokens, which steady_tpot sets; NULL: not asked */
+    const struct steady_histogram *latency;   /* of requests that were met; NULL: of first tokens and answers */
     struct steady_flow flow, alone; /* at the mean of those that decode when somebody does; when nobody does */
 };
 
@@ -305,6 +314,21 @@ double steady_turn_fewer(const struct steady_setup *s, double count);
  * many clients, fewer than have a place, and their time to think; sets the rate. */
 void steady_open_solve(struct steady_replica *r);
 void steady_closed_solve(struct steady_replica *r, double clients, double think_s);
+
+/* Answers of about as many steps, from the first to the last of the quantiles of outputs: what a token takes of their
+ * time is put to tpot and, times the steps of each, to answers (NULL: not). Of several lengths in three points with the
+ * mean and the variance that tokens have: the lengths themselves are most of what such answers differ by. */
+struct steady_tokens {
+    struct steady_histogram *tpot, *answers;
+    const struct steady_lengths *lengths;
+    double stride; /* tokens of a step */
+    size_t first, last;
+    bool one; /* length */
+    double weight, sum, square;
+};
+void steady_tokens_begin(struct steady_tokens *x, size_t first, size_t last);
+void steady_tokens_add(struct steady_tokens *x, double token_s, double weight);
+void steady_tokens_end(struct steady_tokens *x);
 
 /* steady_ttft, steady_tpot -- the distributions of what is solved. */
 void steady_ttft(struct steady_replica *r, struct steady_histogram *h);

@@ -107,8 +107,10 @@ static enum err_code open_tables(struct arena *a, const struct steady_times *lik
     if (!(t->server || t->calibrated) || t->parts > 1 || t->shared > 1 || t->slowest) return ERR_OK;
     t->rows_s = whole ? like->rows_s : arena_array(a, STEADY_X_KNOTS, sizeof *t->rows_s);
     if (!t->rows_s) return err_nomem(e);
-    for (size_t k = 0; k < STEADY_X_KNOTS && !whole; k++)
-        for (size_t i = 0; i < STEADY_ROW_PLACES; i++) t->rows_s[k][i] = (double)NAN;
+    for (size_t k = 0; k < STEADY_X_KNOTS && !whole; k++) {
+        t->rows_s[k].known = 0;
+        for (size_t i = 0; i < STEADY_ROW_PLACES; i++) t->rows_s[k].place_s[i] = (double)NAN;
+    }
     return ERR_OK;
 }
 
@@ -155,7 +157,7 @@ enum err_code steady_times_open(struct arena *a, const struct steady_setup *s, s
     if (!(t->chain = arena_array(a, 2, sizeof *t->chain))) return err_nomem(e);
     memset(t->chain, 0, 2 * sizeof *t->chain);
     t->arena = a;
-    if (t->parts > 1 && s->policy == SIMULATE_FCFS) TRY(steady_times_whole(t, s->times, e));
+    if ((t->parts > 1 || t->rows_s) && s->policy == SIMULATE_FCFS) TRY(steady_times_whole(t, s->times, e));
     TRY(steady_chain_room(t, 1, e));
     *out = t;
     return ERR_OK;

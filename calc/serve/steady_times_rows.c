@@ -1,5 +1,6 @@
 /* steady_times_rows -- jumps of a step's time: tiles of kernels, and graphs up to so many tokens; of steady_parts.h. */
 #include <math.h>
+#include <stdint.h>
 
 #include "calc/serve/steady_parts.h"
 
@@ -9,7 +10,7 @@ static double inside(double tokens) { return tokens * (1 - 1e-9); } /* rounding;
 static double place_s(struct steady_times *t, size_t k, size_t i)
 {
     if (i == STEADY_ROW_PLACES) return place_s(t, k + 1, 0);
-    double *const s = &t->rows_s[k][i];
+    double *const s = &t->rows_s[k].place_s[i];
     const double low = t->x_knot[k];
     if (isnan(*s))
         *s = steady_times_alone_s(t, 0, inside(low + (t->x_knot[k + 1] - low) * (double)i / STEADY_ROW_PLACES));
@@ -17,25 +18,40 @@ static double place_s(struct steady_times *t, size_t k, size_t i)
 }
 
 /* Halves of the way between two knots, until the middle of one is on a line; quarters at least, so that two jumps on
- * one line are not one. */
-double steady_times_rows_s(struct steady_times *t, double rows)
+ * one line are not one. What they end with around a cell is the line of all its cells. */
+static void find_line(struct steady_times *t, size_t k, size_t cell)
 {
     const double within = .005, least = 4; /* tokens */
-    const size_t below = steady_times_knot(t, rows), k = below < STEADY_X_KNOTS - 2 ? below : STEADY_X_KNOTS - 3;
-    const double width = (t->x_knot[k + 1] - t->x_knot[k]) / STEADY_ROW_PLACES, at = (rows - t->x_knot[k]) / width;
+    const double width = (t->x_knot[k + 1] - t->x_knot[k]) / STEADY_ROW_PLACES;
+    struct steady_rows *const r = &t->rows_s[k];
     size_t low = 0, high = STEADY_ROW_PLACES;
     while (high - low > 1 && (double)(high - low) * width > least) {
         const size_t middle = (low + high) / 2;
         const double line_s = .5 * (place_s(t, k, low) + place_s(t, k, high)), middle_s = place_s(t, k, middle);
         const bool straight = high - low < STEADY_ROW_PLACES && fabs(middle_s - line_s) <= within * middle_s;
-        if (at < (double)middle)
+        if (cell < middle)
             high = middle;
         else
             low = middle;
         if (straight) break;
     }
-    const double low_s = place_s(t, k, low), part = (at - (double)low) / (double)(high - low);
-    return low_s + (place_s(t, k, high) - low_s) * fmax(part, 0);
+    const double low_s = place_s(t, k, low), slope_s = (place_s(t, k, high) - low_s) / (double)(high - low);
+    for (size_t i = low; i < high; i++) {
+        r->line_s[i] = low_s + slope_s * (double)(i - low);
+        r->known |= UINT32_C(1) << i;
+    }
+    r->line_s[high] = place_s(t, k, high);
+}
+
+double steady_times_rows_s(struct steady_times *t, double rows)
+{
+    const size_t below = steady_times_knot(t, rows), k = below < STEADY_X_KNOTS - 2 ? below : STEADY_X_KNOTS - 3;
+    const double low = t->x_knot[k], at = (rows - low) * STEADY_ROW_PLACES / (t->x_knot[k + 1] - low);
+    const size_t cell = at < STEADY_ROW_PLACES - 1 ? at > 0 ? (size_t)at : 0 : STEADY_ROW_PLACES - 1;
+    struct steady_rows *const r = &t->rows_s[k];
+    if (!(r->known >> cell & 1)) find_line(t, k, cell);
+    const double low_s = r->line_s[cell], part = at - (double)cell;
+    return part > 0 ? low_s + (r->line_s[cell + 1] - low_s) * part : low_s;
 }
 
 double steady_times_beyond_s(struct steady_times *t, double at_s[STEADY_X_KNOTS], double n, double x)

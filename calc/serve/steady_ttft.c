@@ -213,7 +213,7 @@ static double within_places_s2(const struct steady_replica *r, double steps, dou
 
 /* Answers of so many steps whose prompts had a step of own_s: a step that decodes, by how many do, and beside it what
  * prompts take. */
-static void put_tokens(struct steady_replica *r, double steps, double own_s, double weight, struct steady_histogram *h)
+static void put_tokens(struct steady_replica *r, double steps, double own_s, double weight, struct steady_tokens *to)
 {
     const struct steady_lengths *l = r->s->lengths;
     const struct steady_flow *f = &r->flow;
@@ -253,9 +253,9 @@ static void put_tokens(struct steady_replica *r, double steps, double own_s, dou
     for (int k = 0; k < STEADY_NUMBERS; k++) {
         const double w = weight * STEADY_NUMBER_PART[k];
         const double base = f->decode_s + wider * r->number_s[k] + r->later_s / steps;
-        if (none > 1e-3) steady_histogram_add(h, base / stride, w * none);
+        if (none > 1e-3) steady_tokens_add(to, base / stride, w * none);
         for (int q = 0; q < TAILED; q++)
-            steady_histogram_add(h, (base + at * point[q] / sum) / stride, w * some * TAIL_PART[q]);
+            steady_tokens_add(to, (base + at * point[q] / sum) / stride, w * some * TAIL_PART[q]);
     }
 }
 
@@ -293,20 +293,26 @@ void steady_tpot(struct steady_replica *r, struct steady_histogram *h)
         return;
     }
     const int owns = own_steps(r, own_s, own_part);
+    struct steady_tokens to = {
+        .tpot = h, .answers = r->answers, .lengths = l, .stride = l->drafted.inverse > 0 ? 1 / l->drafted.inverse : 1};
+    size_t first = 0;
     steady_histogram_clear(h);
     for (size_t i = 0; i < STEADY_QUANTILES; i++) {
         double one;
         (void)steady_quantile(i, &one);
         if (l->output_at[i] > 1) {
+            if (!(part > 0)) first = i;
             sum += one * (l->output_at[i] - 1);
             part += one;
         }
         if (!(part > 0) || (part < fmin(LEAST, .004 + seen / 2) && i + 1 < STEADY_QUANTILES)) continue;
+        steady_tokens_begin(&to, first, i);
         const double steps = sum / part, own = r->flow.own_s / (r->flow.own_s + r->flow.decode_s * steps);
         if (own < .1) /* of many steps it is little */
-            put_tokens(r, steps, r->flow.own_s, part, h);
+            put_tokens(r, steps, r->flow.own_s, part, &to);
         else
-            for (int k = 0; k < owns; k++) put_tokens(r, steps, own_s[k], part * own_part[k], h);
+            for (int k = 0; k < owns; k++) put_tokens(r, steps, own_s[k], part * own_part[k], &to);
+        steady_tokens_end(&to);
         seen += part;
         sum = part = 0;
     }

@@ -4,9 +4,10 @@
 #include "calc/sym/node.h"
 
 /* Points go through in blocks: WIDE ones while they last (1 KiB a register, so a tape's live set stays in the
- * first-level cache), NARROW ones for a short rest, and PAIRs for one point or two. All are compile-time trip counts
- * over restrict pointers, which is what a compiler needs to vectorise at -O2. */
-enum { WIDE = 128, NARROW = 8, NARROW_REST = 32, PAIR = 2 };
+ * first-level cache), NARROW ones for a short rest, one by one where there are FEW. Blocks are compile-time trip counts
+ * over restrict pointers, which is what a compiler needs to vectorise at -O2; one point is a switch over scalars, a
+ * third of what calls through a table cost. */
+enum { WIDE = 128, NARROW = 8, NARROW_REST = 32, FEW = 2 };
 
 /* Two statements, so that no compiler contracts them into a fused multiply-add with another rounding. */
 static inline double mul_then_add(double k, double x, double y)
@@ -73,17 +74,14 @@ typedef void tape_loop(double *restrict d, const double *restrict a, const doubl
         (void)k;                                                                                                       \
         for (int i = 0; i < (width); i++) d[i] = value;                                                                \
     }
-#define TAPE_LOOPS(name, reads, value)                                                                                 \
-    TAPE_LOOP(name, WIDE, value) TAPE_LOOP(name, NARROW, value) TAPE_LOOP(name, PAIR, value)
+#define TAPE_LOOPS(name, reads, value) TAPE_LOOP(name, WIDE, value) TAPE_LOOP(name, NARROW, value)
 TAPE_OPS(TAPE_LOOPS)
 
 #define TAPE_WIDE(name, reads, value) name##_WIDE,
 #define TAPE_NARROW(name, reads, value) name##_NARROW,
-#define TAPE_PAIR(name, reads, value) name##_PAIR,
 #define TAPE_READS(name, reads, value) reads,
 static tape_loop *const WIDE_LOOPS[N_OPS] = {TAPE_OPS(TAPE_WIDE)};
 static tape_loop *const NARROW_LOOPS[N_OPS] = {TAPE_OPS(TAPE_NARROW)};
-static tape_loop *const PAIR_LOOPS[N_OPS] = {TAPE_OPS(TAPE_PAIR)};
 static const unsigned char N_READS[N_OPS] = {TAPE_OPS(TAPE_READS)};
 
 /* Slots: inputs, then outputs, then registers. While compiling, values: inputs, then one per instruction. */
@@ -102,12 +100,13 @@ struct slots {
     double *scratch;     /* [slot][width] */
 };
 
-enum slots_of { OF_PAIR, OF_NARROW, OF_WIDE, WIDTHS };
+enum slots_of { OF_NARROW, OF_WIDE, WIDTHS };
 
 struct sym_tape {
     size_t n_in, n_out, n_registers, n_ins;
     struct ins *ins;
     struct slots slots[WIDTHS];
+    double *one; /* [slot], of one point */
 };
 
 struct compiler {
@@ -326,8 +325,8 @@ static struct sym_tape *tape_make(struct arena *a, const struct compiler *c, siz
     const size_t n_slots = c->n_in + n_out + n_registers;
     *t = (struct sym_tape){.n_in = c->n_in, .n_out = n_out, .n_registers = n_registers, .n_ins = c->n_ins};
     t->ins = arena_array(a, c->n_ins, sizeof *t->ins);
-    if (!t->ins || !open_slots(a, n_slots, PAIR, PAIR_LOOPS, &t->slots[OF_PAIR]) ||
-        !open_slots(a, n_slots, NARROW, NARROW_LOOPS, &t->slots[OF_NARROW]) ||
+    t->one = arena_array(a, n_slots, sizeof *t->one);
+    if (!t->ins || !t->one || !open_slots(a, n_slots, NARROW, NARROW_LOOPS, &t->slots[OF_NARROW]) ||
         !open_slots(a, n_slots, WIDE, WIDE_LOOPS, &t->slots[OF_WIDE]))
         return NULL;
     if (c->n_ins) memcpy(t->ins, c->ins, c->n_ins * sizeof *t->ins);
@@ -371,6 +370,32 @@ static void run(const struct sym_tape *t, const struct slots *k)
     }
 }
 
+/* The value of an instruction, its operands at a[i] and b[i]. */
+static inline double value_of(const struct ins *x, const double *v)
+{
+    enum { i = 0 };
+    const double *const a = v + x->a, *const b = v + x->b, k = x->k;
+    switch ((enum tape_op)x->op) {
+#define TAPE_CASE(name, reads, value)                                                                                  \
+    case OP_##name: return value;
+        TAPE_OPS(TAPE_CASE)
+#undef TAPE_CASE
+    case N_OPS: break;
+    }
+    return (double)NAN;
+}
+
+static void run_one(const struct sym_tape *t, size_t at, const double *const *in, double *const *out)
+{
+    double *const v = t->one;
+    const struct ins *const end = t->ins + t->n_ins;
+    for (size_t i = 0; i < t->n_in; i++)
+        if (in[i]) v[i] = in[i][at];
+    for (const struct ins *x = t->ins; x < end; x++) v[x->dst] = value_of(x, v);
+    for (size_t j = 0; j < t->n_out; j++)
+        if (out[j]) out[j][at] = v[t->n_in + j];
+}
+
 /* points base .. base+width-1, straight from and to the caller's columns */
 static void run_whole(const struct sym_tape *t, size_t base, struct slots *k, const double *const *in,
                       double *const *out)
@@ -408,7 +433,10 @@ void sym_tape_eval(struct sym_tape *t, size_t n, const double *const *in, double
         return;
     }
     for (; n - base >= NARROW; base += NARROW) run_whole(t, base, &t->slots[OF_NARROW], in, out);
-    if (n > base) run_part(t, base, n - base, &t->slots[n - base > PAIR ? OF_NARROW : OF_PAIR], in, out);
+    if (n - base > FEW)
+        run_part(t, base, n - base, &t->slots[OF_NARROW], in, out);
+    else
+        for (; base < n; base++) run_one(t, base, in, out);
 }
 
 size_t sym_tape_length(const struct sym_tape *t) { return t->n_ins; }
