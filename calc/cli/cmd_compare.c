@@ -374,12 +374,6 @@ static enum err_code write_heading(struct comparison *k, struct out *o, struct e
     put_wrapped(o, 2, line);
     if (k->capped)
         put_wrapped(o, 2, "note: the default context is 1024, and the file of a model here allows no more than this");
-    if (m->max_context_tokens > 0 && q->context[0] > m->max_context_tokens) {
-        line = arena_printf(k->arena, "note: context %lld is beyond the %lld that the model's file allows",
-                            (long long)q->context[0], (long long)m->max_context_tokens);
-        if (!line) return err_nomem(e);
-        put_wrapped(o, 2, line);
-    }
     out_char(o, '\n');
     return ERR_OK;
 }

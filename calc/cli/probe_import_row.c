@@ -297,19 +297,6 @@ static enum err_code check_order(const struct rows_cells *c, const struct import
     return ERR_OK;
 }
 
-/* Two columns for the time of a row say the same, as far as they are rounded. */
-static enum err_code check_times(const struct rows_cells *c, const struct import_columns *h, struct err *e)
-{
-    const char *seconds = import_cell(c, column_of(h, "time_s")), *micros = import_cell(c, column_of(h, "latency_us"));
-    if (!*seconds || !*micros) return ERR_OK;
-    const double s = strtod(seconds, NULL);
-    double other_s;
-    char text[80];
-    (void)snprintf(text, sizeof text, "%.70s us", micros);
-    if (units_parse_time(text, &other_s, NULL) == ERR_OK && fabs(s - other_s) <= 1e-2 * s) return ERR_OK;
-    return bad_cell(c, "latency_us", "the same time as in the row's time_s", e);
-}
-
 /* Work that no device does in the row's time: of one that reaches the limits of result.h in everything. */
 static enum err_code check_possible(const struct rows_cells *c, const struct row *row, struct err *e)
 {
@@ -344,7 +331,6 @@ enum err_code import_row(struct arena *a, const struct rows_cells *c, const stru
                        c->name, c->row_line);
     if (!import_is_name(import_cell(c, h->device))) return bad_cell(c, "device", NAME_WANTED, e);
     TRY(check_said(c, h, e));
-    TRY(check_times(c, h, e));
     TRY(check_possible(c, row, e));
     TRY(read_bytes(c, "dram_read_bytes", h->dram_read, &r->dram_read_bytes, e));
     TRY(read_bytes(c, "dram_write_bytes", h->dram_write, &r->dram_write_bytes, e));

@@ -74,8 +74,8 @@ static bool is_others(const struct hw *hw, const struct row *r)
 
 struct plan {
     const struct rows_format *format;
-    int number_at[ROWS_NUMBERS_MAX], text_at[ROWS_TEXTS_N], optional_at[ROWS_OPTIONAL_N], time_at, outcome_at,
-        precedence_at; /* -1: no such column */
+    int number_at[ROWS_NUMBERS_MAX], text_at[ROWS_TEXTS_N], optional_at[ROWS_OPTIONAL_N], time_at, micros_at,
+        outcome_at, precedence_at; /* -1: no such column */
     double time_factor;
     bool host; /* rows of one core */
 };
@@ -175,8 +175,9 @@ static enum err_code make_plan(const struct rows_cells *c, const char *kind, str
                        c->name, c->row_line, kernel_kind_name(nearest->kind), best_missing);
     out->time_at = column(c, "time_s");
     out->time_factor = 1;
+    out->micros_at = column(c, "latency_us");
     if (out->time_at < 0) {
-        out->time_at = column(c, "latency_us");
+        out->time_at = out->micros_at;
         out->time_factor = 1e-6;
     }
     if (out->time_at < 0)
@@ -228,6 +229,17 @@ static enum err_code count(const struct rows_cells *c, const struct rows_number 
     return ERR_OK;
 }
 
+/* A row with time_s and latency_us says one time, as far as the two are rounded. */
+static enum err_code check_times(const struct rows_cells *c, const struct plan *p, double time_s, struct err *e)
+{
+    double micros;
+    if (p->micros_at < 0 || !*c->cell[p->micros_at]) return ERR_OK;
+    TRY(number(c, "latency_us", p->micros_at, TIME_LO, MICROSECONDS_HI, &micros, e));
+    if (fabs(time_s - micros * 1e-6) <= 1e-2 * time_s) return ERR_OK;
+    return err_set(e, ERR_INPUT, "%s: line %zu: latency_us: wanted the same time as in the row's time_s", c->name,
+                   c->row_line);
+}
+
 static enum err_code read_row(struct arena *a, const struct rows_cells *c, const struct plan *p, struct row *r,
                               struct err *e)
 {
@@ -250,6 +262,7 @@ static enum err_code read_row(struct arena *a, const struct rows_cells *c, const
     TRY(number(c, micros ? "latency_us" : "time_s", p->time_at, TIME_LO, micros ? MICROSECONDS_HI : SECONDS_HI,
                &r->time_s, e));
     r->time_s *= p->time_factor;
+    if (!micros) TRY(check_times(c, p, r->time_s, e));
     if (p->precedence_at >= 0 && *c->cell[p->precedence_at] &&
         units_parse_count(c->cell[p->precedence_at], 0, ROWS_PRECEDENCE_MAX, &r->precedence, NULL) != ERR_OK)
         return err_set(e, ERR_INPUT, "%s: line %zu: " ROWS_PRECEDENCE ": wanted how many kinds of rows count before it",

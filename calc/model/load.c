@@ -706,6 +706,18 @@ static enum err_code tell_alike(struct arena *a, const struct source *s, enum er
     return text ? err_set(e, code, "%s", text) : code;
 }
 
+/* A built-in is well as it is: what cannot be read of it came with --set, and the file is none that a person has. */
+static enum err_code blame_settings(const struct source *s, size_t n_set, enum err_code code, struct err *e)
+{
+    const char *file = s->config.file;
+    const size_t len = file ? strlen(file) : 0;
+    if (!e || n_set == 0 || strncmp(file ? file : "", BUILTIN, strlen(BUILTIN)) != 0 ||
+        strncmp(e->text, file, len) != 0)
+        return code;
+    const struct err was = *e;
+    return err_set(e, code, "%s with --set%s", s->shown, was.text + len);
+}
+
 enum err_code model_load(struct arena *a, const char *name, const struct model_setting *set, size_t n_set,
                          struct model *out, struct err *e)
 {
@@ -716,7 +728,7 @@ enum err_code model_load(struct arena *a, const char *name, const struct model_s
     TRY(open_source(a, name, &s, e));
     TRY(apply_settings(a, &s.config, set, n_set, restates, e));
     const enum err_code read = model_parse(a, &s.config, &m, e);
-    if (read != ERR_OK) return tell_alike(a, &s, read, e);
+    if (read != ERR_OK) return blame_settings(&s, n_set, tell_alike(a, &s, read, e), e);
     TRY(refuse_unread(&m, set, n_set, e));
     if (s.gguf) TRY(gguf_formats(a, &s.tensors, &m, e));
     if (s.gguf) m.formats_assumed = NULL;
