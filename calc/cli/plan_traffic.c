@@ -82,7 +82,8 @@ static enum err_code open_trace(struct arena *a, const struct option_values *v, 
     static const char *const MADE[] = {"prompt", "generate", "arrivals", "seed"};
     for (size_t i = 0; i < sizeof MADE / sizeof *MADE; i++)
         if (option_given(v, MADE[i]))
-            return err_set(e, ERR_USAGE, "--trace says when requests come and how long they are: leave out --%s", MADE[i]);
+            return err_set(e, ERR_USAGE, "--trace says when requests come and how long they are: leave out --%s",
+                           MADE[i]);
     TRY(trace_read(a, c->trace, &c->work, e));
     return workload_put_ahead(&c->work, c->source, e);
 }

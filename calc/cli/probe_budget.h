@@ -28,7 +28,7 @@ double budget_until_s(const struct budget *b, bool first);
 
 /* budget_share -- sets the deadline of the next of results_n results: what its share of the time that is left has
  * beside aside_s, which buffers, checks and ceilings take (0, not known: half of it), BUDGET_LEAST_S at least. */
-#define BUDGET_LEAST_S 0.25
+#define BUDGET_LEAST_S 0.5
 void budget_share(struct work *w, const struct budget *b, size_t results_n, double aside_s);
 
 /* budget_shape_s -- what a shape takes at most by the settings: its results, cold and hot as state says, each to its

@@ -115,8 +115,8 @@ struct quantity_named {
 
 /* quantity_named_all -- params, weight_bytes, kv_bytes, resident_bytes, decode_step, prefill, throughput, ridge, ... of
  * the scope; *n of them; a model without a prefill has none here. Parameters are of the whole model, bytes and seconds
- * of one rank, throughput of all copies. resident_bytes has the towers of model_beside. ridge and peak are of the unit of the linear layers' format
- * (quantity_linear_unit). Errors: as quantity_topic. */
+ * of one rank, throughput of all copies. resident_bytes has the towers of model_beside. ridge and peak are of the unit
+ * of the linear layers' format (quantity_linear_unit). Errors: as quantity_topic. */
 enum err_code quantity_named_all(const struct quantity_scope *s, struct quantity_named out[QUANTITY_NAMED_MAX],
                                  size_t *n, struct err *e);
 
