@@ -310,8 +310,8 @@ $(BUILD)/ridge-worker-cuda: $(BUILD)/obj/probe/worker/main.o $(filter-out %/devi
 cuda: $(CUDA_OBJ) ## compile the CUDA kernels and list registers, shared memory and spills
 	@awk -f tools/ptxas.awk $(CUDA_OBJ:.o=.ptxas)
 
-# What the worker has, for the one of kernels.
-$(BUILD)/bench/bench_kernels: $(WORK_OBJ)
+# What the worker has, for those of kernels.
+$(BUILD)/bench/bench_kernels $(BUILD)/bench/bench_cold: $(WORK_OBJ)
 
 $(BENCHES): $(BUILD)/bench/%: $(BUILD)/obj/tests/bench/%.o $(BUILD)/libridge.a
 	$(link) $(LDLIBS)

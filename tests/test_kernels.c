@@ -11,6 +11,7 @@
 
 #include "calc/cli/probe_rows.h"
 #include "kernels/kernel.h"
+#include "probe/worker/flush.h"
 #include "probe/worker/work.h"
 #include "tests/kernel_check.h"
 
@@ -147,6 +148,97 @@ static void cold_calls_rotate(void **state)
         spec.cold = true;
         assert_non_null(work_open(&spec, &m, 1e6, &w, text, sizeof text)); /* no room */
     }
+}
+
+/* What is flushed is what it was, beyond the ends of the array too, which are in the middle of lines. */
+static void flushed_lines_keep_values(void **state)
+{
+    enum { BYTES = 5000 };
+    static unsigned char data[BYTES], is[BYTES];
+    (void)state;
+    for (size_t from = 0; from < 130; from += 13)
+        for (size_t n = 0; n < BYTES - 200; n = 3 * n + 7) {
+            for (size_t i = 0; i < BYTES; i++) data[i] = is[i] = (unsigned char)(i * 37 + from + n);
+            flush_lines(data + from, n);
+            assert_memory_equal(data, is, BYTES);
+        }
+}
+
+/* Where lines can be flushed cold calls rotate over no more than a sample takes, whatever the caches; what writes more
+ * than a quarter of what it reads rotates through memory, since its lines are written back behind the sample. */
+static void cold_calls_are_flushed(void **state)
+{
+    static const struct {
+        const char *kernel, *variant;
+        struct kern_shape shape;
+        bool flushes;
+    } CASES[] = {
+        {"gemm", "portable", {{1, 401, 257}, KERN_FP32}, true}, /* 4 * 401 of 4 * (401 + 1) * 257 bytes: 1/257 */
+        {"gemm", "portable", {{64, 64, 32}, KERN_FP32}, false}, /* as much as it reads */
+        {"stream-read", "portable", {{100003}, KERN_FP32}, true},
+        {"stream-update", "portable", {{100003}, KERN_FP32}, false},
+    };
+    struct kern_machine m = {.cache_bytes = {1e4, 1e5, 1e7}, .blas_name = ""};
+    static struct work_times t;
+    const struct sample_rule rule = {10, 0.9, 5};
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof CASES[0]; i++) {
+        const struct kern *k = kern_find(CASES[i].kernel);
+        const struct kern_variant *v = kern_variant_find(k, CASES[i].variant);
+        if (!v) v = &k->variants[k->variants_n - 1];
+        struct work_spec spec = {
+            .kernel = k, .variant = v, .shape = CASES[i].shape, .cold = true, .seed = 5, .flush = true};
+        struct work w;
+        char text[256];
+        double error;
+        size_t checked;
+        assert_null(work_open(&spec, &m, ROOM_BYTES, &w, text, sizeof text));
+        assert_true(w.flushes == CASES[i].flushes);
+        const double bytes = (double)w.copies * w.footprint_bytes;
+        if (w.flushes) assert_true(bytes < WORK_FLUSHED_BYTES + w.footprint_bytes);
+        if (!w.flushes) assert_true(bytes >= 7e7);
+        assert_null(work_check(&w, &error, &checked, text, sizeof text));
+        work_time(&w, &rule, &t);
+        assert_true(t.n + t.discards_n >= 10);
+        if (w.flushes) assert_true(t.calls <= w.copies); /* a copy is cold once */
+        assert_null(work_check_again(&w, text, sizeof text));
+        work_close(&w);
+        spec.flush = false; /* as on a processor that cannot */
+        assert_null(work_open(&spec, &m, ROOM_BYTES, &w, text, sizeof text));
+        assert_true(!w.flushes && (double)w.copies * w.footprint_bytes >= 7e7);
+        work_close(&w);
+    }
+}
+
+/* Memory that was given back serves the next work of about its size, whatever is in it; what is larger replaces it. */
+static void spare_memory_is_taken(void **state)
+{
+    static const int64_t SIZES[] = {100003, 100003, 60000, 300000, 100, 250000};
+    static const bool TAKES[] = {false, true, true, false, false, true};
+    struct kern_machine m = {.cache_bytes = {1e4, 1e5, 1e6}, .blas_name = ""};
+    struct spare spare = {.at = NULL};
+    (void)state;
+    for (size_t i = 0; i < sizeof SIZES / sizeof SIZES[0]; i++) {
+        const struct kern *k = kern_find("stream-triad");
+        const struct work_spec spec = {.kernel = k,
+                                       .variant = &k->variants[k->variants_n - 1],
+                                       .shape = {{SIZES[i]}, KERN_FP32},
+                                       .seed = i,
+                                       .spare = &spare};
+        const char *const before = spare.at;
+        struct work w;
+        char text[256];
+        double error;
+        size_t checked;
+        m.cache_bytes[2] = 1e9; /* hot: one copy */
+        assert_null(work_open(&spec, &m, ROOM_BYTES, &w, text, sizeof text));
+        assert_true((before && w.memory[0] == before) == TAKES[i]);
+        assert_null(work_check(&w, &error, &checked, text, sizeof text));
+        work_close(&w);
+        assert_non_null(spare.at);
+    }
+    spare_close(&spare);
+    assert_null(spare.at);
 }
 
 /* -- counts -- */
@@ -322,11 +414,19 @@ static void elements_round(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gemm_at_odd_shapes),    cmocka_unit_test(streams_at_odd_sizes),
-        cmocka_unit_test(peaks_compute),         cmocka_unit_test(wrong_code_is_found),
-        cmocka_unit_test(cold_calls_rotate),     cmocka_unit_test(counts_agree),
-        cmocka_unit_test(tables_are_whole),      cmocka_unit_test(code_says_what_it_lacks),
-        cmocka_unit_test(slow_pairs_stand_back), cmocka_unit_test(elements_round),
+        cmocka_unit_test(gemm_at_odd_shapes),
+        cmocka_unit_test(streams_at_odd_sizes),
+        cmocka_unit_test(peaks_compute),
+        cmocka_unit_test(wrong_code_is_found),
+        cmocka_unit_test(cold_calls_rotate),
+        cmocka_unit_test(flushed_lines_keep_values),
+        cmocka_unit_test(cold_calls_are_flushed),
+        cmocka_unit_test(spare_memory_is_taken),
+        cmocka_unit_test(counts_agree),
+        cmocka_unit_test(tables_are_whole),
+        cmocka_unit_test(code_says_what_it_lacks),
+        cmocka_unit_test(slow_pairs_stand_back),
+        cmocka_unit_test(elements_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

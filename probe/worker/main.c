@@ -15,6 +15,7 @@
 #include "calc/base/text.h"
 #include "probe/wire.h"
 #include "probe/worker/device.h"
+#include "probe/worker/flush.h"
 #include "probe/worker/work.h"
 
 enum { KEPT_MAX = 16 };
@@ -29,6 +30,7 @@ struct worker {
     } kept[KEPT_MAX];
     struct work recent; /* the last one that was not kept; without calls: none */
     size_t turn;        /* whose place the next takes */
+    struct spare spare;
     struct work_times times;
 };
 
@@ -39,6 +41,7 @@ static void close_all(struct worker *w)
         if (w->kept[i].used) work_close(&w->kept[i].work);
         w->kept[i].used = false;
     }
+    spare_close(&w->spare);
 }
 
 static bool reply(struct arena *a, const struct wire_reply *r)
@@ -86,17 +89,20 @@ static const char *open_recent(struct worker *w, const struct work_spec *spec, c
         return NULL;
     }
     work_close(&w->recent);
-    return work_open(spec, m, device_memory_bytes(&w->device), &w->recent, text, cap);
+    const double spare_bytes = w->spare.at ? (double)w->spare.bytes : 0;
+    return work_open(spec, m, device_memory_bytes(&w->device) + spare_bytes, &w->recent, text, cap);
 }
 
-static const char *find_spec(const struct device *d, const struct wire_job *j, struct work_spec *out, char *text,
-                             size_t cap)
+static const char *find_spec(struct worker *w, const struct wire_job *j, struct work_spec *out, char *text, size_t cap)
 {
+    const struct device *d = &w->device;
     *out = (struct work_spec){.cold = j->cold,
                               .seed = (uint64_t)j->seed,
                               .place = d->place,
                               .team = d->team,
-                              .cache_bytes = d->team ? d->cache_bytes[2] : 0};
+                              .cache_bytes = d->team ? d->cache_bytes[2] : 0,
+                              .flush = flush_can(),
+                              .spare = &w->spare};
     const char *missing = device_missing(d);
     if (missing) return missing;
     for (size_t i = 0; i < d->kernels_n; i++)
@@ -196,7 +202,7 @@ static bool run_job(struct worker *w, struct arena *a, const struct wire_request
                        (long long)q->threads, (long long)w->device.threads);
         why = text;
     }
-    if (!why) why = find_spec(&w->device, &q->job, &spec, text, sizeof text);
+    if (!why) why = find_spec(w, &q->job, &spec, text, sizeof text);
     while (i < KEPT_MAX && !(w->kept[i].used && !why && same(&w->kept[i].work.spec, &spec))) i++;
     if (!why && i < KEPT_MAX && !q->job.dram_bytes) {
         fill_result(&w->kept[i].work, w->kept[i].error_frac, w->kept[i].checked, &r.result);

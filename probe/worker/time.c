@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "probe/worker/flush.h"
 #include "probe/worker/work.h"
 
 /* REPEATED_S: of which a meeting of threads, some microseconds at worst, is below a hundredth */
@@ -72,8 +73,21 @@ void work_call(struct work *w, size_t i)
     w->last = i;
 }
 
+/* What the next n calls are of leaves the caches, whichever of the threads brought it there. */
+static void flush_next(const struct work *w, size_t n, size_t next)
+{
+    for (size_t k = 0, i = next; k < n && k < w->copies; k++, i = i + 1 == w->copies ? 0 : i + 1) {
+        const struct kern_call *c = &w->calls[i];
+        if (c->packed) flush_lines(c->packed, w->packed_bytes);
+        for (size_t b = 0; b < w->buffers_n; b++)
+            if (work_rotates(w, b))
+                flush_lines(c->buffer[b], w->buffer[b].elements * kern_type_bytes(w->buffer[b].type));
+    }
+}
+
 double work_calls(struct work *w, size_t n, size_t *next, double *lost_s)
 {
+    if (w->flushes) flush_next(w, n, *next);
     if (w->split) {
         double wall_s;
         team_run(w->spec.team, make_parts, &(struct round_of){w, *next, n}, &wall_s, lost_s);
@@ -91,16 +105,19 @@ double work_calls(struct work *w, size_t n, size_t *next, double *lost_s)
 /* Calls that fill a sample, from the fastest of those that warm up; *call_s is its time. */
 static size_t warm_up(struct work *w, double most_s, size_t *next, double *call_s)
 {
+    static const size_t CALLS_MAX = (size_t)1 << 25;
     const double start = clock_s(CLOCK_MONOTONIC);
+    const size_t most = w->flushes ? w->copies : CALLS_MAX; /* a copy is cold once */
     double fastest = (double)INFINITY, lost;
     for (size_t i = 0, n = 1; i < 2 || clock_s(CLOCK_MONOTONIC) - start < fmin(WARM_S, most_s); i++) {
         const double t = work_calls(w, n, next, &lost);
         fastest = fmin(fastest, t / (double)n);
-        if (t < SAMPLE_S / 4 && n < (size_t)1 << 24) n *= 2; /* a call may be shorter than the clock's step */
+        if (t < SAMPLE_S / 4 && 2 * n <= most) n *= 2; /* a call may be shorter than the clock's step */
         if (clock_s(CLOCK_MONOTONIC) - start > most_s) break;
     }
     *call_s = fastest;
-    return (size_t)fmax(1, ceil((is_repeated(w) ? REPEATED_S : SAMPLE_S) / fmax(fastest, 1e-9)));
+    const double filled = ceil((is_repeated(w) ? REPEATED_S : SAMPLE_S) / fmax(fastest, 1e-9));
+    return (size_t)fmin(fmax(1, filled), (double)most);
 }
 
 void work_time(struct work *w, const struct sample_rule *given, struct work_times *out)
@@ -118,6 +135,7 @@ void work_time(struct work *w, const struct sample_rule *given, struct work_time
         w->spec.place->code->time(w->spec.place, w, given, out);
         return;
     }
+    if (w->flushes) (void)snprintf(out->conditions, sizeof out->conditions, "{\"cold\":\"lines flushed\"}");
     out->calls = warm_up(w, rule->deadline_s / 4, &next, &call_s);
     /* long calls get the time for twice the least number, within three deadlines in all */
     own.deadline_s = fmin(2.5 * own.deadline_s, fmax(own.deadline_s, 2 * (double)rule->least * call_s));

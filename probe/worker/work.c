@@ -10,7 +10,7 @@
 enum { ALIGN = 256, GUARD = 64, LINE = 64, GUARD_BYTE = 0x5c, BLOCKS_LEAST = 64, POISON = 0xaa };
 
 static const double CHECK_COST = 2e7; /* multiply-adds of the reference, about a tenth of a second */
-static const double DEAR_COST = 2e8;  /* those of the blocks that are compared at least, where three are not more */
+static const double DEAR_COST = 6e7;  /* those of the blocks that are compared at least, where three are not more */
 enum { DEAR_LEAST = 3 };              /* the first, the last, and one between them: of an MLP each is a whole token */
 
 /* -- memory -- */
@@ -43,8 +43,7 @@ static const char *wait_for(const struct work *w, char *text, size_t cap)
     return text;
 }
 
-/* Whether the copies of a buffer rotate: its packed form does instead, or nothing of it is to be cold. */
-static bool rotates(const struct work *w, size_t b)
+bool work_rotates(const struct work *w, size_t b)
 {
     return w->buffer[b].role != KERN_SCRATCH && !(w->spec.variant->packed_inputs >> b & 1u);
 }
@@ -75,6 +74,15 @@ static unsigned device_of(const struct work *w, size_t b)
     return w->spec.kernel->device ? w->spec.kernel->device(b) : 0;
 }
 
+/* Of what is flushed lines are not written back within a sample. */
+static bool can_flush(const struct work *w)
+{
+    struct kern_counts c;
+    if (!w->spec.cold || !w->spec.flush || w->spec.place) return false;
+    w->spec.kernel->counts(&w->spec.shape, &c);
+    return c.written_bytes * (threads_of(w) > 1 ? WORK_WRITTEN_TEAM : WORK_WRITTEN_ONE) <= c.read_bytes;
+}
+
 static double lines_of(size_t bytes) { return (double)((bytes + LINE - 1) / LINE * LINE); }
 
 static void size_up(struct work *w, const struct kern_machine *m, struct rooms *r)
@@ -91,14 +99,17 @@ static void size_up(struct work *w, const struct kern_machine *m, struct rooms *
         if (!is_here(w, b)) continue;
         if (device >= w->devices) w->devices = device + 1;
         r->first[device] += room * pieces_of(w, b);
-        if (!rotates(w, b)) continue;
+        if (!work_rotates(w, b)) continue;
         r->further[device] += room;
         w->footprint_bytes += (double)bytes_of(&w->buffer[b]);
         lines_bytes += lines_of(bytes_of(&w->buffer[b]));
     }
     const double cache = cache_of(w, m) > 0 ? cache_of(w, m) : 0x1p26;
     w->footprint_bytes /= (double)w->devices; /* each has its own cache */
-    w->copies = w->spec.cold ? (size_t)ceil(WORK_COLD_CACHES * cache * (double)w->devices / lines_bytes) : 1;
+    w->flushes = can_flush(w);
+    const double rotated_bytes =
+        w->flushes ? WORK_FLUSHED_BYTES * (double)threads_of(w) : WORK_COLD_CACHES * cache * (double)w->devices;
+    w->copies = w->spec.cold ? (size_t)ceil(rotated_bytes / lines_bytes) : 1;
     if (w->copies < 1) w->copies = 1;
 }
 
@@ -142,9 +153,9 @@ static void lay_out(struct work *w, const struct kern_machine *m)
         struct kern_call *c = &w->calls[i];
         *c = (struct kern_call){.shape = &w->spec.shape, .machine = m, .scratch = scratch, .stream = stream};
         for (size_t b = 0; b < w->buffers_n; b++)
-            c->buffer[b] = !is_here(w, b)            ? NULL
-                           : i == 0 || rotates(w, b) ? take(w, &on[device_of(w, b)], bytes_of(&w->buffer[b]))
-                                                     : w->calls[0].buffer[b];
+            c->buffer[b] = !is_here(w, b)                 ? NULL
+                           : i == 0 || work_rotates(w, b) ? take(w, &on[device_of(w, b)], bytes_of(&w->buffer[b]))
+                                                          : w->calls[0].buffer[b];
         if (w->packed_bytes) c->packed = take(w, &on[0], w->packed_bytes);
     }
     if (w->split) lay_out_parts(w, &on[0]);
@@ -188,7 +199,7 @@ static void fill(struct work *w)
     if (w->packed_bytes && w->mirror) copy(w, c->packed, here->packed, w->packed_bytes);
     for (size_t i = 1; i < w->copies; i++) {
         for (size_t b = 0; b < w->buffers_n; b++) {
-            if (!rotates(w, b)) continue;
+            if (!work_rotates(w, b)) continue;
             if (w->buffer[b].role == KERN_OUTPUT)
                 set(w, w->calls[i].buffer[b], 0, bytes_of(&w->buffer[b])); /* a page that is there */
             else
@@ -241,19 +252,45 @@ static bool plan_check(struct work *w)
     return true;
 }
 
-static char *map_here(size_t bytes)
+void spare_close(struct spare *s)
 {
-    void *map = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (s->at) (void)munmap(s->at, s->bytes);
+    *s = (struct spare){.at = NULL};
+}
+
+/* In the spare memory where that is large enough, unless it is much larger and others need it more. */
+static char *map_here(struct spare *s, size_t *bytes)
+{
+    enum { MUCH = 8 };
+    if (s && s->at && *bytes <= s->bytes && s->bytes / MUCH <= *bytes) {
+        char *const at = s->at;
+        *bytes = s->bytes;
+        s->at = NULL;
+        return at;
+    }
+    if (s && s->bytes < *bytes) spare_close(s); /* what is given back will be larger */
+    void *map = mmap(NULL, *bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (map == MAP_FAILED) return NULL;
-    (void)madvise(map, bytes, MADV_HUGEPAGE);
+    (void)madvise(map, *bytes, MADV_HUGEPAGE);
     return map;
+}
+
+static void give_back(struct spare *s, char *at, size_t bytes)
+{
+    if (!s || (s->at && s->bytes >= bytes)) {
+        (void)munmap(at, bytes);
+        return;
+    }
+    spare_close(s);
+    *s = (struct spare){at, bytes};
 }
 
 static bool take_all(struct work *w)
 {
     struct place *const p = w->spec.place;
     for (size_t i = 0; i < w->devices; i++) {
-        w->memory[i] = p ? p->code->take(p, (unsigned)i, w->memory_bytes[i]) : map_here(w->memory_bytes[i]);
+        w->memory[i] =
+            p ? p->code->take(p, (unsigned)i, w->memory_bytes[i]) : map_here(w->spec.spare, &w->memory_bytes[i]);
         if (!w->memory[i]) return false;
     }
     return true;
@@ -304,7 +341,7 @@ const char *work_open(const struct work_spec *spec, const struct kern_machine *m
     if (w.split) w.parts = calloc(w.copies * threads_of(&w), sizeof *w.parts);
     if (spec->place) {
         w.mirror_bytes = (size_t)first + ALIGN;
-        w.mirror = map_here(w.mirror_bytes);
+        w.mirror = map_here(NULL, &w.mirror_bytes);
     }
     *out = w; /* calls point at the shape in it */
     if (out->calls && (out->parts || !out->split) && (out->mirror || !spec->place) && take_all(out)) {
@@ -325,7 +362,7 @@ void work_close(struct work *w)
         if (w->memory[i] && w->spec.place)
             w->spec.place->code->give(w->spec.place, w->memory[i]);
         else if (w->memory[i])
-            (void)munmap(w->memory[i], w->memory_bytes[i]);
+            give_back(w->spec.spare, w->memory[i], w->memory_bytes[i]);
     }
     free(w->calls);
     free(w->parts);

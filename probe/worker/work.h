@@ -20,7 +20,17 @@ struct work_spec {
     struct place *place; /* NULL: here */
     struct team *team;   /* NULL: one thread */
     double cache_bytes;  /* of the last level, all that the team has; 0: the machine's */
+    bool flush;          /* cold operands may be flushed before a sample (probe/worker/flush.h) */
+    struct spare *spare; /* NULL: memory is the system's each time */
 };
+
+/* Memory that work gave back, for the next: its pages are there already, which for copies of a cache of 300 MiB takes
+ * seconds. One piece, the largest so far. */
+struct spare {
+    char *at; /* NULL: none */
+    size_t bytes;
+};
+void spare_close(struct spare *s);
 
 /* A piece of the output that is compared: block of buffer b, its reference values. */
 struct work_block {
@@ -40,6 +50,7 @@ struct work {
     void *room;                     /* of the split */
     size_t room_bytes;
     size_t packed_bytes;
+    bool flushes;                            /* cold: by flushing them, not by what rotates between */
     double footprint_bytes;                  /* of one copy, scratch not counted */
     char *memory[KERN_DEVICES_MAX], *mirror; /* of each device that has buffers, [devices] of them */
     size_t memory_bytes[KERN_DEVICES_MAX], devices, mirror_bytes, scratch_bytes;
@@ -51,13 +62,20 @@ struct work {
 };
 
 /* work_open -- allocate and fill; memory_bytes is the most that buffers may take. Cold calls rotate over copies that
- * together are COLD_CACHES times the last-level cache. Returns NULL, or why not (text[cap]). The machine outlives it.
- */
-enum { WORK_COLD_CACHES = 8 };
+ * together are COLD_CACHES times the last-level cache. Where spec.flush they rotate over what is flushed before every
+ * sample, FLUSHED_BYTES for each thread, unless a call writes more than a part of what it reads: lines are then written
+ * back between samples, where rotation has that inside them. One core hides it, several that share the memory need not:
+ * 1/WRITTEN_ONE and 1/WRITTEN_TEAM. Returns NULL, or why not (text[cap]). The machine outlives it. */
+enum { WORK_COLD_CACHES = 8, WORK_WRITTEN_ONE = 4, WORK_WRITTEN_TEAM = 32 };
+#define WORK_FLUSHED_BYTES 0x1p24
 #define WORK_ONE_THREAD "it runs on one thread alone"
 const char *work_open(const struct work_spec *spec, const struct kern_machine *m, double memory_bytes, struct work *out,
                       char *text, size_t cap);
 void work_close(struct work *w);
+
+/* work_rotates -- whether the copies of a buffer rotate: its packed form does instead, or nothing of it is to be cold.
+ */
+bool work_rotates(const struct work *w, size_t b);
 
 /* work_renew -- the states of the first copy, which is the one that is checked, as they were before any call; those of
  * the others are as large as calls left them. */

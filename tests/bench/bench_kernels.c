@@ -19,11 +19,12 @@
 #include <string.h>
 
 #include "kernels/table.h"
+#include "probe/worker/flush.h"
 #include "probe/worker/work.h"
 
 enum { ROUNDS_MAX = 512, CODES_MAX = 12, SAID = 200 };
 
-static const double MEMORY_BYTES = 0x1p33, CACHE_BYTES = 0x1p25; /* copies of cold operands take eight times as much */
+static const double MEMORY_BYTES = 0x1p33;
 
 struct line {
     const char *label, *kernel;
@@ -97,7 +98,7 @@ static bool code_open(const struct kern *k, const struct kern_variant *v, const 
 {
     char text[SAID];
     const struct work_spec spec = {
-        .kernel = k, .variant = v, .shape = *s, .cold = cold, .seed = 7, .cache_bytes = CACHE_BYTES};
+        .kernel = k, .variant = v, .shape = *s, .cold = cold, .seed = 7, .flush = flush_can()};
     *out = (struct code){.next = 0};
     const char *why = work_open(&spec, m, MEMORY_BYTES, &out->work, text, sizeof text);
     if (why) {
