@@ -1,9 +1,11 @@
 #include "probe/result.h"
 
 #include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
 #include <string.h>
 
-static const double ABOVE = 1.03, AROUND_FRAC = 0.1, TWICE_FRAC = 0.05;
+static const double ABOVE = 1.03, AROUND_FRAC = 0.1;
 
 static const char *const OUTCOMES[RESULT_OUTCOMES_N] = {
     [RESULT_MEASURED] = "measured", [RESULT_NOISY] = "noisy",     [RESULT_WRONG] = "wrong",
@@ -60,14 +62,36 @@ static bool is_beyond(const struct result *r)
            r->read_bytes + r->written_bytes > RESULT_BYTES_PER_S_MAX * s;
 }
 
+/* Summary and outcome of a result from its samples. */
+static enum err_code conclude(struct arena *a, struct result *r, struct err *e)
+{
+    double *room = arena_array(a, r->times_n + 1, sizeof *room);
+    if (!room) return err_nomem(e);
+    r->summary = sample_summarise(r->times_s, r->times_n, room);
+    if (r->outcome != RESULT_MEASURED) return ERR_OK;
+    if (is_beyond(r)) {
+        r->outcome = RESULT_ABOVE;
+        r->reason = "the work it claims is more than any device does in that time: a fault of the worker";
+        return ERR_OK;
+    }
+    const char *doubt = sample_doubt(&r->summary);
+    if (!doubt) return ERR_OK;
+    r->outcome = RESULT_NOISY;
+    if (r->stop == SAMPLE_DEADLINE && r->times_n < SAMPLE_LEAST && r->discards_n <= r->times_n)
+        r->reason =
+            arena_printf(a, "the deadline came before %d samples (%zu kept, %zu disturbed): a longer --deadline",
+                         SAMPLE_LEAST, r->times_n, r->discards_n);
+    else
+        r->reason = arena_printf(a, "%s (%zu kept, %zu disturbed)", doubt, r->times_n, r->discards_n);
+    return r->reason ? ERR_OK : err_nomem(e);
+}
+
 enum err_code result_fill(struct arena *a, const struct wire_result *w, struct result *r, struct err *e)
 {
     static const enum result_outcome OF[WIRE_OUTCOMES_N] = {[WIRE_MEASURED] = RESULT_MEASURED,
                                                             [WIRE_WRONG] = RESULT_WRONG,
                                                             [WIRE_REFUSED] = RESULT_REFUSED,
                                                             [WIRE_COUNTED] = RESULT_GARBAGE};
-    double *room = arena_array(a, w->times_n + 1, sizeof *room);
-    if (!room) return err_nomem(e);
     r->outcome = OF[w->outcome];
     r->reason = w->reason;
     r->unit = w->unit ? w->unit : "";
@@ -88,27 +112,11 @@ enum err_code result_fill(struct arena *a, const struct wire_result *w, struct r
     r->times_n = w->times_n;
     r->discards_s = w->discards_s;
     r->discards_n = w->discards_n;
-    r->summary = sample_summarise(w->times_s, w->times_n, room);
-    if (r->outcome != RESULT_MEASURED) {
-        if (w->outcome == WIRE_COUNTED) r->reason = "the worker counted bytes, and was asked to time";
-        if (!r->reason || !*r->reason) r->reason = "the worker does not say why";
-        return ERR_OK;
-    }
-    if (is_beyond(r)) {
-        r->outcome = RESULT_ABOVE;
-        r->reason = "the work it claims is more than any device does in that time: a fault of the worker";
-        return ERR_OK;
-    }
-    const char *doubt = sample_doubt(&r->summary);
-    if (!doubt) return ERR_OK;
-    r->outcome = RESULT_NOISY;
-    if (r->stop == SAMPLE_DEADLINE && r->times_n < SAMPLE_LEAST && r->discards_n <= r->times_n)
-        r->reason =
-            arena_printf(a, "the deadline came before %d samples (%zu kept, %zu disturbed): a longer --deadline",
-                         SAMPLE_LEAST, r->times_n, r->discards_n);
-    else
-        r->reason = arena_printf(a, "%s (%zu kept, %zu disturbed)", doubt, r->times_n, r->discards_n);
-    return r->reason ? ERR_OK : err_nomem(e);
+    TRY(conclude(a, r, e));
+    if (r->outcome == RESULT_MEASURED || w->outcome == WIRE_MEASURED) return ERR_OK;
+    if (w->outcome == WIRE_COUNTED) r->reason = "the worker counted bytes, and was asked to time";
+    if (!r->reason || !*r->reason) r->reason = "the worker does not say why";
+    return ERR_OK;
 }
 
 void result_count(const struct wire_result *w, struct result *r)
@@ -164,37 +172,75 @@ bool result_lacks_move(const struct result *r, double flops, double read_bytes, 
 
 static double apart(double x, double y) { return isnan(x) || isnan(y) ? 0 : fabs(x - y) / fmax(x, y); }
 
-/* Samples and more of them; NULL: no memory. */
-static double *joined(struct arena *a, const double *x, size_t n, const double *more, size_t more_n)
+static int ascending(const void *x, const void *y)
 {
-    double *all = arena_array(a, n + more_n + 1, sizeof *all);
-    if (all && n) memcpy(all, x, n * sizeof *all);
-    if (all && more_n) memcpy(all + n, more, more_n * sizeof *all);
-    return all;
+    const double a = *(const double *)x, b = *(const double *)y;
+    return (a > b) - (a < b);
 }
 
-enum err_code result_join(struct arena *a, const struct result *second, struct result *r, struct err *e)
+/* The median of the rates that are known, NAN none is. */
+static double median(double *v, size_t n)
 {
-    const double first_s = r->summary.median_s, second_s = second->summary.median_s;
-    if (second->outcome != RESULT_MEASURED) {
-        r->outcome = second->outcome;
-        r->reason = second->reason;
-        return ERR_OK;
+    size_t known = 0;
+    for (size_t i = 0; i < n; i++)
+        if (!isnan(v[i])) v[known++] = v[i];
+    qsort(v, known, sizeof *v, ascending);
+    return known ? (v[(known - 1) / 2] + v[known / 2]) / 2 : (double)NAN;
+}
+
+/* The median of each ceiling over the spells that count, before them or behind. */
+static struct result_ceilings median_ceilings(const struct result_spell *spells, size_t n, bool before, double *room)
+{
+    static const size_t EACH[] = {
+        offsetof(struct result_ceilings, peak_flops_per_s), offsetof(struct result_ceilings, read_bytes_per_s),
+        offsetof(struct result_ceilings, moved_bytes_per_s), offsetof(struct result_ceilings, gather_bytes_per_s)};
+    struct result_ceilings out;
+    for (size_t k = 0; k < sizeof EACH / sizeof EACH[0]; k++) {
+        size_t m = 0;
+        for (size_t i = 0; i < n; i++) {
+            const struct result_ceilings *c = before ? &spells[i].of.before : &spells[i].of.after;
+            if (spells[i].counts) room[m++] = *(const double *)((const char *)c + EACH[k]);
+        }
+        *(double *)((char *)&out + EACH[k]) = median(room, m);
     }
-    double *times_s = joined(a, r->times_s, r->times_n, second->times_s, second->times_n);
-    double *discards_s = joined(a, r->discards_s, r->discards_n, second->discards_s, second->discards_n);
-    double *room = arena_array(a, r->times_n + second->times_n + 1, sizeof *room);
+    return out;
+}
+
+static void append(double *all, size_t *n, const double *more, size_t more_n)
+{
+    if (more_n) memcpy(all + *n, more, more_n * sizeof *all);
+    *n += more_n;
+}
+
+enum err_code result_join(struct arena *a, const struct result_spell *spells, size_t n, struct result *r, struct err *e)
+{
+    size_t times = 0, discards = 0, last = 0;
+    for (size_t i = 0; i < n; i++) {
+        times += spells[i].of.times_n;
+        discards += spells[i].of.discards_n;
+        if (spells[i].counts) last = i;
+    }
+    double *const times_s = arena_array(a, times + 1, sizeof *times_s),
+                  *const discards_s = arena_array(a, times + discards + 1, sizeof *discards_s),
+                  *const room = arena_array(a, n, sizeof *room);
     if (!times_s || !discards_s || !room) return err_nomem(e);
+    *r = spells[last].of;
+    r->times_n = r->discards_n = 0;
     r->times_s = times_s;
     r->discards_s = discards_s;
-    r->times_n += second->times_n;
-    r->discards_n += second->discards_n;
-    r->summary = sample_summarise(r->times_s, r->times_n, room);
-    if (apart(first_s, second_s) <= TWICE_FRAC) return ERR_OK;
-    r->outcome = RESULT_NOISY;
-    r->reason =
-        arena_printf(a, "measured twice, some time apart, it differs by %.0f %%", 100 * apart(first_s, second_s));
-    return r->reason ? ERR_OK : err_nomem(e);
+    r->outcome = RESULT_MEASURED;
+    r->reason = "";
+    for (size_t i = 0; i < n; i++) {
+        const struct result *x = &spells[i].of;
+        append(discards_s, &r->discards_n, x->discards_s, x->discards_n);
+        if (spells[i].counts)
+            append(times_s, &r->times_n, x->times_s, x->times_n);
+        else
+            append(discards_s, &r->discards_n, x->times_s, x->times_n);
+    }
+    r->before = median_ceilings(spells, n, true, room);
+    r->after = median_ceilings(spells, n, false, room);
+    return conclude(a, r, e);
 }
 
 void result_floor(struct result *r, double cache_bytes_per_s)
@@ -204,18 +250,24 @@ void result_floor(struct result *r, double cache_bytes_per_s)
     r->before.read_bytes_per_s = r->after.read_bytes_per_s = cache_bytes_per_s;
 }
 
-/* Whether a ceiling has a part in a result: 0 where even by the lower of both it takes less than half of the bound. */
-static double counts(double ceiling_s, double bound_s) { return ceiling_s < bound_s / 2 ? 0 : 1; }
+void result_weighs(const struct result *r, bool *peak, bool *bytes)
+{
+    const double bound = result_bound_s(r, r->flops, r->read_bytes, r->read_bytes + r->written_bytes);
+    const double peak_s = r->flops / fmin(r->before.peak_flops_per_s, r->after.peak_flops_per_s);
+    const double read_s =
+        (r->read_bytes + r->written_bytes) / fmin(r->before.read_bytes_per_s, r->after.read_bytes_per_s);
+    *peak = !(peak_s < bound / 2);
+    *bytes = !(read_s < bound / 2);
+}
 
 enum err_code result_judge(struct arena *a, struct result *r, struct err *e)
 {
     if (r->outcome != RESULT_MEASURED) return ERR_OK;
     const double bound = result_bound_s(r, r->flops, r->read_bytes, r->read_bytes + r->written_bytes);
-    const double peak_s = r->flops / fmin(r->before.peak_flops_per_s, r->after.peak_flops_per_s);
-    const double read_s =
-        (r->read_bytes + r->written_bytes) / fmin(r->before.read_bytes_per_s, r->after.read_bytes_per_s);
-    const double peak_apart = counts(peak_s, bound) * apart(r->before.peak_flops_per_s, r->after.peak_flops_per_s);
-    const double read_apart = counts(read_s, bound) * apart(r->before.read_bytes_per_s, r->after.read_bytes_per_s);
+    bool peak, bytes;
+    result_weighs(r, &peak, &bytes);
+    const double peak_apart = peak ? apart(r->before.peak_flops_per_s, r->after.peak_flops_per_s) : 0;
+    const double read_apart = bytes ? apart(r->before.read_bytes_per_s, r->after.read_bytes_per_s) : 0;
     if (bound > ABOVE * r->summary.median_s) {
         r->outcome = RESULT_ABOVE;
         r->reason =

@@ -74,10 +74,19 @@ enum err_code result_fill(struct arena *a, const struct wire_result *w, struct r
 /* result_count -- what a worker answered that was asked to count, into r: bytes, or dram_reason. */
 void result_count(const struct wire_result *w, struct result *r);
 
-/* result_join -- the samples of a second measurement of the same call, some time later, to those of r; medians more
- * than 5 % apart make r RESULT_NOISY with the reason; a second that has no number gives its outcome and reason. Errors:
- * ERR_NOMEM. */
-enum err_code result_join(struct arena *a, const struct result *second, struct result *r, struct err *e);
+/* result_join -- r from several measurements of one call, each between ceilings of its own: of those that count the
+ * samples, one behind the other, and the medians of the ceilings before and of those behind; the samples of the others
+ * are discards. Summary and outcome follow as in result_fill. n >= 1, one counts at least. Errors: ERR_NOMEM. */
+struct result_spell {
+    struct result of;
+    bool counts;
+};
+enum err_code result_join(struct arena *a, const struct result_spell *spells, size_t n, struct result *r,
+                          struct err *e);
+
+/* result_weighs -- whether the peak, and the rates of memory or of a cache, have a part in a result: work at one of
+ * them takes half of the bound or more. Both where the bound is not known. */
+void result_weighs(const struct result *r, bool *peak, bool *bytes);
 
 /* result_floor -- of a hot result: where reading an array of its size was too slow to bound it (one that does not
  * wholly stay in a cache is kept in part, which part depends on the order), the rate of that cache is the bound. */

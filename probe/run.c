@@ -1,4 +1,5 @@
 #include "probe/run_ask.h"
+#include "probe/run_spells.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -10,9 +11,6 @@
 enum { WHY_MAX = 400 };
 
 static const double DESCRIBE_S = 30, START_S = 1;
-
-/* Below what the operands of the next result take, which lie between the ceilings before it and its sampling anyway. */
-static const double FRESH_S = 0.1;
 
 enum err_code run_now(struct arena *a, const char **out, struct err *e)
 {
@@ -212,16 +210,6 @@ double run_bytes(struct run *r, const struct plan_job *job)
     return (double)NAN;
 }
 
-/* A hot result has no memory beside it: it is measured twice, with the ceilings in between, and a core that was slowed
- * through one of both shows. Cold ones are held to the memory around them. */
-static enum err_code measure_again(struct run *r, const struct wire_job *job, struct result *out, struct err *e)
-{
-    struct result second;
-    TRY(run_measure(r, job, &second, e));
-    if (r->stopped) return ERR_OK;
-    return result_join(r->arena, &second, out, e);
-}
-
 /* Whether the memory around a cold result is said to be slower than what it read, which arithmetic does not bind. */
 static bool is_above_memory(const struct result *r)
 {
@@ -230,37 +218,24 @@ static bool is_above_memory(const struct result *r)
     return r->outcome == RESULT_ABOVE && r->cold && memory_s > r->summary.median_s && !(compute_s >= memory_s);
 }
 
-/* A job between two measurements of its ceilings. r->stopped: there is no result. */
+/* A job between measurements of its ceilings. r->stopped: there is no result. */
 static enum err_code measure_between(struct run *r, const struct plan_job *job, const struct wire_job *q,
                                      struct result *out, struct err *e)
 {
-    struct result_ceilings before, after;
     const bool cold = q->cold;
-    if (!cold) r->fresh_until_s = 0;
-    TRY(run_around(r, job->variant->unit, cold, r->last == job ? r->last_bytes : (double)NAN, &before, e));
-    r->fresh_until_s = 0; /* what is behind this result is measured behind it */
-    if (!r->stopped) TRY(run_measure(r, q, out, e));
+    TRY(run_spells(r, job, q, out, e));
     if (r->stopped) return ERR_OK;
     out->row_kind = job->kernel->row_kind;
     out->ceiling = job->kernel->ceiling;
-    out->before = before;
     r->last = job;
     r->last_bytes = out->footprint_bytes;
     if (out->outcome != RESULT_MEASURED) return ERR_OK;
-    TRY(run_around(r, job->variant->unit, cold, out->footprint_bytes, &after, e));
-    if (r->stopped) return ERR_OK;
     if (!run_has_gather(r)) out->piece_bytes = (double)NAN; /* pieces that no ceiling of this device tells apart */
-    if (cold && out->piece_bytes > 0) TRY(run_around_gather(r, out->piece_bytes, &after.gather_bytes_per_s, e));
+    const bool more = run_left_s(r->set.until_s) > 0;       /* time for further ceilings */
+    if (cold && more && out->piece_bytes > 0)
+        TRY(run_around_gather(r, out->piece_bytes, &out->after.gather_bytes_per_s, e));
     if (r->stopped) return ERR_OK;
-    out->after = after;
-    if (cold) TRY(run_around_move(r, out, e));
-    if (cold && r->set.ceilings_until_s > 0) {
-        r->fresh = after;
-        r->fresh_unit = job->variant->unit;
-        r->fresh_until_s = clock_now_s() + FRESH_S;
-    }
-    if (r->stopped) return ERR_OK;
-    if (!cold) TRY(measure_again(r, q, out, e));
+    if (cold && more) TRY(run_around_move(r, out, e));
     if (r->stopped) return ERR_OK;
     if (!cold) result_floor(out, run_hot_rate(r, out->footprint_bytes));
     return result_judge(r->arena, out, e);
@@ -271,7 +246,6 @@ enum err_code run_job(struct run *r, const struct plan_job *job, bool cold, stru
     struct wire_job q = run_job_of(r, job->kernel->name, job->variant->name, job->dtype, &job->shape, cold);
     bool chosen = false;
     r->begun = true;
-    if (!cold) q.deadline_s /= 2;
     TRY(measure_between(r, job, &q, out, e));
     if (!r->stopped && is_above_memory(out)) TRY(run_choose_again(r, &chosen, e));
     if (chosen) {

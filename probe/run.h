@@ -15,7 +15,8 @@ struct run_ceiling {
     char unit[32]; /* of a peak; "" of a rate */
     const char *kernel, *variant, *dtype;
     struct wire_shape shape;
-    double per_s; /* flops, bytes or starts; NAN not measured */
+    double per_s;      /* flops, bytes or starts; NAN not measured */
+    double best_per_s; /* the same at any later time of this run, where it was better */
     double spread_frac;
     double footprint_bytes;
     const char *why; /* what is wrong where per_s is NAN */
@@ -68,7 +69,6 @@ struct run {
     struct err store_err;        /* the first failure of the store */
     const struct plan_job *last; /* the job measured last, NULL none, and its footprint */
     double last_bytes;
-    double array_bytes;            /* of memory's ceilings, at most: less once other programs disturb long calls */
     double share_s, share_until_s; /* of the codes that are measured now; 0: no end of their own */
     size_t untried;                /* codes of ceilings that there was no time for */
     size_t failed_n, garbage_n; /* codes of ceilings that crashed, hung, answered no answer or a wrong one; no answer */
@@ -76,12 +76,7 @@ struct run {
     const char *crash;          /* the last time that the worker ended by itself, and how; NULL: it did not */
     bool begun;                 /* a job */
     int choices;                /* of codes that read and move memory, after the first */
-    /* The ceilings of memory behind the last cold result, and until when they stand for those before the next one, 0:
-     * they do not; where time is short alone */
-    struct result_ceilings fresh;
-    const char *fresh_unit;
-    double fresh_until_s;
-    bool stopped; /* a held signal arrived, or set.until_s came: then it is late too */
+    bool stopped;               /* a held signal arrived, or set.until_s came: then it is late too */
     bool late;
     session_progress *progress;
     void *closure;
@@ -107,11 +102,10 @@ enum err_code run_measure_ceilings(struct run *r, struct err *e);
  * does not answer within a fraction of a second does not refuse; it is replaced. Errors: ERR_NOMEM. */
 enum err_code run_refuses(struct run *r, const struct plan_job *job, bool cold, const char **why, struct err *e);
 
-/* run_job -- measure one job between two measurements of its ceilings, a hot one twice with those of its caches in
- * between (before it too where its footprint is known: behind its cold result), judge it, have bytes of memory counted
- * where that is set and the result is right, and store it. A cold one above what memory is said to do is stored as
- * that, and measured once more after the codes that read memory were chosen anew. A worker that crashed or hung is
- * replaced for the next. r->stopped: there is no result. Errors: ERR_NOMEM. */
+/* run_job -- measure one job in spells between measurements of its ceilings (probe/run_spells.h), judge it, have bytes
+ * of memory counted where that is set and the result is right, and store it. A cold one above what memory is said to do
+ * is stored as that, and measured once more after the codes that read memory were chosen anew. A worker that crashed or
+ * hung is replaced for the next. r->stopped: there is no result. Errors: ERR_NOMEM. */
 enum err_code run_job(struct run *r, const struct plan_job *job, bool cold, struct result *out, struct err *e);
 
 /* run_bytes -- what a call of a job reads and writes, as its worker counts it; NAN: it does not say so at once, and is

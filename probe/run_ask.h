@@ -15,6 +15,12 @@ struct wire_job run_job_of(const struct run *r, const char *kernel, const char *
  */
 enum err_code run_measure(struct run *r, const struct wire_job *job, struct result *out, struct err *e);
 
+/* run_is_processor -- whether the device is a CPU, whose calls are timed one by one and whose other programs show in
+ * its ceilings alone: it has a cache of the first level. run_best -- the peak of a unit, and where cold the rate of
+ * reading memory, at their best in this run; others are left as they are. */
+bool run_is_processor(const struct run *r);
+void run_best(const struct run *r, const char *unit, bool cold, struct result_ceilings *out);
+
 /* run_keep -- into the store, if there is one; what it does not take is counted. */
 void run_keep(struct run *r, struct result *result);
 

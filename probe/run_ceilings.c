@@ -93,6 +93,13 @@ static enum err_code measure_stream(struct run *r, const struct wire_kernel *k, 
     return ERR_OK;
 }
 
+bool run_is_processor(const struct run *r) { return r->device.cache_bytes[0] > 0; }
+
+static double array_bytes(const struct run *r)
+{
+    return run_is_processor(r) ? fmin(RUN_ARRAY_CORE_BYTES * (double)r->set.threads, RUN_ARRAY_BYTES) : RUN_ARRAY_BYTES;
+}
+
 static double last_cache_bytes(const struct run *r)
 {
     return r->device.cache_bytes[2] > 0 ? r->device.cache_bytes[2] : 0x1p26;
@@ -103,7 +110,7 @@ static double last_cache_bytes(const struct run *r)
 static enum err_code measure_memory(struct run *r, const struct wire_kernel *k, size_t most, struct run_ceiling *c,
                                     struct err *e)
 {
-    return measure_stream(r, k, fmin(fmin(8 * last_cache_bytes(r), RUN_ARRAY_BYTES), r->device.memory_bytes / 8), true,
+    return measure_stream(r, k, fmin(fmin(8 * last_cache_bytes(r), array_bytes(r)), r->device.memory_bytes / 8), true,
                           most, c, e);
 }
 
@@ -114,7 +121,7 @@ static enum err_code measure_gather(struct run *r, double piece_bytes, struct ru
     enum { ROW = 64 }; /* elements of a row, of which pieces are multiples */
     struct run_ceilings *c = &r->ceilings;
     const double piece = fmax(1, floor(piece_bytes / 4 / ROW)) * ROW,
-                 pieces = fmax(RUN_PIECES_FEW, floor(fmin(2 * last_cache_bytes(r), RUN_ARRAY_BYTES) / 4 / piece));
+                 pieces = fmax(RUN_PIECES_FEW, floor(fmin(2 * last_cache_bytes(r), array_bytes(r)) / 4 / piece));
     *out = NULL;
     for (size_t i = 0; i < c->gathers_n; i++)
         if (c->gather[i].shape.arg[1].value == (int64_t)piece) *out = &c->gather[i];
@@ -197,7 +204,6 @@ enum err_code run_measure_ceilings(struct run *r, struct err *e)
 {
     struct run_ceilings *c = &r->ceilings;
     *c = (struct run_ceilings){.peaks_n = 0};
-    r->array_bytes = RUN_ARRAY_BYTES;
     c->read.per_s = c->moved.per_s = (double)NAN;
     for (size_t i = 0; i < RUN_LEVELS; i++) c->cache[i].per_s = (double)NAN;
     size_t groups = groups_n(r);
@@ -278,17 +284,35 @@ enum err_code run_choose_again(struct run *r, bool *done, struct err *e)
     return ERR_OK;
 }
 
-/* Measure a known ceiling once more; the rate, NAN when it cannot be told now. */
-static enum err_code again(struct run *r, const struct run_ceiling *c, bool cold, double *out, struct err *e)
+void run_best(const struct run *r, const char *unit, bool cold, struct result_ceilings *out)
 {
+    const struct run_ceilings *c = &r->ceilings;
+    for (size_t i = 0; i < c->peaks_n; i++)
+        if (strcmp(c->peak[i].unit, unit) == 0 && !isnan(c->peak[i].per_s))
+            out->peak_flops_per_s = c->peak[i].best_per_s;
+    if (cold && !isnan(c->read.per_s)) out->read_bytes_per_s = c->read.best_per_s;
+}
+
+/* Measure a known ceiling once more; the rate, NAN when it cannot be told now. On a processor it is the median of a
+ * moment, in turn with the spells of a job, and few samples tell it. */
+static enum err_code again(struct run *r, struct run_ceiling *c, bool cold, double *out, struct err *e)
+{
+    enum { FEW_SAMPLES = 3 };
+    static const double MOMENT_S = 0.02;
     struct result x;
     *out = (double)NAN;
     if (isnan(c->per_s) || r->stopped) return ERR_OK;
     struct wire_job job = run_job_of(r, c->kernel, c->variant, c->dtype, &c->shape, cold);
-    job.deadline_s = run_ceiling_s(r);
+    const bool flops = *c->unit != '\0';
     job.keep = true;
-    TRY(run_code_surely(r, job, &x, e));
-    if (!r->stopped) *out = run_code_rate(&x, *c->unit != '\0');
+    job.deadline_s = run_is_processor(r) ? fmin(MOMENT_S, run_ceiling_s(r)) : run_ceiling_s(r);
+    TRY(run_measure(r, &job, &x, e));
+    if (r->stopped) return ERR_OK;
+    if (x.outcome == RESULT_MEASURED || !run_is_processor(r))
+        *out = run_code_rate(&x, flops);
+    else if (x.outcome == RESULT_NOISY && x.times_n >= FEW_SAMPLES)
+        *out = (flops ? x.flops : x.read_bytes + x.written_bytes) / x.summary.median_s;
+    if (x.outcome == RESULT_MEASURED && *out > c->best_per_s) c->best_per_s = *out;
     return ERR_OK;
 }
 
@@ -307,17 +331,14 @@ static enum err_code again_hot(struct run *r, double footprint_bytes, double *ou
 enum err_code run_around(struct run *r, const char *unit, bool cold, double footprint_bytes,
                          struct result_ceilings *out, struct err *e)
 {
-    const struct run_ceilings *c = &r->ceilings;
+    struct run_ceilings *c = &r->ceilings;
     const double nan = (double)NAN;
     *out = (struct result_ceilings){nan, nan, nan, nan};
-    const bool fresh = cold && r->fresh_until_s > 0 && run_left_s(r->fresh_until_s) > 0;
     TRY(try_again(r, unit, cold, e));
-    if (fresh && strcmp(r->fresh_unit, unit) == 0) out->peak_flops_per_s = r->fresh.peak_flops_per_s;
     for (size_t i = 0; i < c->peaks_n && isnan(out->peak_flops_per_s); i++)
         if (strcmp(c->peak[i].unit, unit) == 0) TRY(again(r, &c->peak[i], false, &out->peak_flops_per_s, e));
     if (!cold) return again_hot(r, footprint_bytes, &out->read_bytes_per_s, e);
-    if (fresh) out->read_bytes_per_s = r->fresh.read_bytes_per_s;
-    if (isnan(out->read_bytes_per_s)) TRY(again(r, &c->read, true, &out->read_bytes_per_s, e));
+    TRY(again(r, &c->read, true, &out->read_bytes_per_s, e));
     /* what writes was measured once: it is taken to have changed as reading has */
     out->moved_bytes_per_s = c->moved.per_s * (out->read_bytes_per_s / c->read.per_s);
     return ERR_OK;

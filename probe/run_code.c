@@ -10,12 +10,6 @@
 /* Ceilings around a job: quick, since the code and its buffers are there. */
 static const double AROUND_S = 0.25;
 
-/* An array of memory where other programs take the processor away: half a millisecond at 16 GB/s, below a turn of
- * Linux's scheduler (base_slice_ns, 2.8 ms of two processors) and read as fast as a longer one. */
-static const double SHORT_BYTES = 0x1p23;
-
-static double short_bytes(const struct run *r) { return fmin(RUN_ARRAY_BYTES, SHORT_BYTES * (double)r->set.threads); }
-
 double run_ceiling_s(const struct run *r)
 {
     return fmin(r->set.deadline_s, r->set.ceiling_s > 0 ? r->set.ceiling_s : AROUND_S);
@@ -60,45 +54,44 @@ static bool is_beaten(const struct run_ceiling *c, const struct result *x, bool 
     return timed && rate_least(x, flops) * BEATEN < c->per_s;
 }
 
-/* A shape of memory in arrays of no more than r->array_bytes: of a gather whole pieces, FEW at least. */
-static void fit_array(const struct run *r, struct wire_job *job)
-{
-    const double most = r->array_bytes / 4, piece = job->shape.n > 1 ? (double)job->shape.arg[1].value : 1;
-    if (!job->cold || !((double)job->shape.arg[0].value > most)) return;
-    const double n = fmax(floor(most / piece), job->shape.n > 1 ? RUN_PIECES_FEW : 1) * piece;
-    job->shape.arg[0].value = (int64_t)fmin((double)job->shape.arg[0].value, n);
-}
-
 /* Another code of a ceiling that has a number: a short look; *done: it is beaten, or no code at all. */
 static enum err_code look(struct run *r, struct wire_job job, const struct run_ceiling *c, bool flops, struct result *x,
                           bool *done, struct err *e)
 {
     job.deadline_s = fmin(LOOK_S, job.deadline_s);
-    fit_array(r, &job);
     TRY(run_measure(r, &job, x, e));
     *done = r->stopped || is_beaten(c, x, flops) || (x->outcome != RESULT_MEASURED && x->outcome != RESULT_NOISY);
     return ERR_OK;
 }
 
-/* Where most samples of memory are lost to other programs a call is longer than these leave the processor alone: from
- * now on arrays are such that it is not. *job is what to ask then; false: it is that already. */
-static bool shorten(struct run *r, struct wire_job *job, const struct result *x)
-{
-    const int64_t before = job->shape.arg[0].value;
-    if (!job->cold || x->discards_n <= x->summary.n || r->array_bytes <= short_bytes(r)) return false;
-    r->array_bytes = short_bytes(r);
-    fit_array(r, job);
-    return job->shape.arg[0].value < before;
-}
+/* A ceiling's sampling, in looks, whose states of the machine differ: the best of them, until two agree on it. */
+enum { LOOKS_MAX = 6 };
+static const double AGREE = 0.02;
 
-/* A ceiling's sampling; where the median was too uncertain, once more, by shorter calls or for twice as long. */
 enum err_code run_code_surely(struct run *r, struct wire_job job, struct result *x, struct err *e)
 {
-    fit_array(r, &job);
-    TRY(run_measure(r, &job, x, e));
-    if (r->stopped || x->outcome != RESULT_NOISY || x->stop != SAMPLE_DEADLINE) return ERR_OK;
-    if (!shorten(r, &job, x)) job.deadline_s *= 2;
-    return run_measure(r, &job, x, e);
+    double best_s = (double)INFINITY;
+    job.deadline_s /= 4;
+    for (int i = 0, agreed = 0; i < LOOKS_MAX && agreed < 2; i++) {
+        struct result one;
+        job.again = job.again || i > 0;
+        TRY(run_measure(r, &job, &one, e));
+        if (r->stopped && i > 0 && r->late && !r->begun) { /* it has a look */
+            r->late = r->stopped = false;
+            return ERR_OK;
+        }
+        if (r->stopped || (one.outcome != RESULT_MEASURED && one.outcome != RESULT_NOISY)) {
+            *x = one;
+            return ERR_OK;
+        }
+        const double s = one.outcome == RESULT_MEASURED ? one.summary.median_s : (double)INFINITY;
+        if (s * (1 + AGREE) < best_s) agreed = 0;
+        if (isfinite(s) && s <= best_s * (1 + AGREE)) agreed++;
+        if (i == 0 || s < best_s) *x = one;
+        best_s = fmin(best_s, s);
+        if (isfinite(best_s) && run_left_s(r->share_until_s) <= 0) return ERR_OK;
+    }
+    return ERR_OK;
 }
 
 /* Codes that were too noisy, sampled twice each, before the others are given up: what is disturbed then is the machine,
@@ -147,6 +140,7 @@ enum err_code run_try_code(struct run *r, const struct wire_kernel *k, const str
     job.deadline_s = run_ceiling_s(r);
     bool beaten = false;
     if (!starts && !isnan(c->per_s)) TRY(look(r, job, c, flops, &x, &beaten, e));
+    job.again = !starts && !isnan(c->per_s); /* behind a look */
     if (!beaten && !r->stopped) TRY(run_code_surely(r, job, &x, e));
     if (r->late && !r->begun) { /* the jobs have time of their own */
         r->late = r->stopped = false;
@@ -165,6 +159,7 @@ enum err_code run_try_code(struct run *r, const struct wire_kernel *k, const str
                               .dtype = dtype,
                               .shape = x.shape,
                               .per_s = rate,
+                              .best_per_s = rate,
                               .spread_frac = x.summary.spread_frac,
                               .footprint_bytes = x.footprint_bytes,
                               .tries = c->tries,

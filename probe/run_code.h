@@ -5,8 +5,11 @@
 
 #include "probe/run.h"
 
-/* Arrays of ceilings of memory, at most; pieces of such an array that are read in no order, at least. */
+/* Arrays of ceilings of memory, at most, of a card and for each thread of a processor (where reading one takes half a
+ * millisecond, less than others take the processor away for); pieces of such an array that are read in no order, at
+ * least. */
 #define RUN_ARRAY_BYTES 0x1p26
+#define RUN_ARRAY_CORE_BYTES 0x1p23
 enum { RUN_PIECES_FEW = 16 };
 
 /* run_ceiling_s -- of the sampling of a ceiling. run_code_rate -- counted flops, or bytes, over the time of a result;
@@ -18,8 +21,8 @@ double run_code_rate(const struct result *x, bool flops);
  * less; none is left: no end of its own. */
 void run_code_share(struct run *r, size_t *groups);
 
-/* run_code_surely -- a ceiling's sampling; where its median was too uncertain, once more, by shorter calls or for twice
- * as long. Errors: ERR_NOMEM. */
+/* run_code_surely -- a ceiling's sampling: the best of up to six looks, of a quarter of its time each, until two of
+ * them agree within 2 % on what is best. Errors: ERR_NOMEM. */
 enum err_code run_code_surely(struct run *r, struct wire_job job, struct result *x, struct err *e);
 
 /* run_try_code -- measure a variant of a kernel that measures a ceiling; a better one takes its place in c. One that a

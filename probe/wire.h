@@ -37,6 +37,7 @@ struct wire_job {
     struct wire_shape shape;
     bool cold;       /* every call finds nothing of its operands in a cache; else all that fits */
     bool keep;       /* buffers stay for the next such job: ceilings, which are measured again and again */
+    bool again;      /* the job before, once more: its buffers are there and were checked */
     bool dram_bytes; /* instead of timing it count the bytes that memory moves, where the device has counters */
     int64_t seed;
     int64_t least; /* samples */

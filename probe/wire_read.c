@@ -101,6 +101,7 @@ static enum err_code read_job(struct json_scan s, struct wire_job *j)
     struct wire_field fields[] = {
         {"cold", wire_get_bool, &j->cold, true, 0},
         {"keep", wire_get_bool, &j->keep, false, 0},
+        {"again", wire_get_bool, &j->again, false, 0},
         {"dram_bytes", wire_get_bool, &j->dram_bytes, false, 0},
         {"seed", wire_get_count, &j->seed, true, 0},
         {"least", wire_get_count, &j->least, true, 0},

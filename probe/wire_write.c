@@ -104,6 +104,7 @@ void wire_write_request(struct out *o, const struct wire_request *r)
     if (r->ask == WIRE_MEASURE) {
         flag(o, "cold", j->cold);
         flag(o, "keep", j->keep);
+        if (j->again) flag(o, "again", true);
         if (j->dram_bytes) flag(o, "dram_bytes", true);
         count(o, "seed", j->seed);
         count(o, "least", j->least);

@@ -1,4 +1,4 @@
-/* result: two measurements of a hot call, the rate that bounds it; progress: what is left of work with preparations. */
+/* result: spells of one call, the rate that bounds it; progress: what is left of work with preparations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -31,34 +31,41 @@ static struct result result_of(double *times_s, size_t n)
                            .summary = sample_summarise(times_s, n, room)};
 }
 
-static void two_times_are_one_result(void **state)
+static void spells_are_one_result(void **state)
 {
     struct arena *a = *state;
-    struct result r = result_of(first_s, 11), second = result_of(second_s, 10);
-    assert_int_equal(result_join(a, &second, &r, NULL), ERR_OK);
-    assert_int_equal(r.outcome, RESULT_MEASURED); /* 4 % */
+    struct result_spell of[3] = {{result_of(first_s, 11), true}, {result_of(second_s, 10), true}};
+    struct result r;
+    for (size_t i = 0; i < 3; i++) {
+        const double nan = (double)NAN, x = (double)i;
+        of[i].of = i == 1 ? result_of(second_s, 10) : result_of(first_s, 11);
+        of[i].counts = true;
+        of[i].of.before = (struct result_ceilings){1e9 + 1e7 * x, i ? 2e9 + 1e7 * x : nan, nan, nan};
+        of[i].of.after = (struct result_ceilings){3e9 - 1e7 * x, 4e9, nan, 5e9};
+    }
+    assert_int_equal(result_join(a, of, 2, &r, NULL), ERR_OK);
+    assert_int_equal(r.outcome, RESULT_MEASURED); /* 4 % apart */
     assert_int_equal(r.times_n, 21);
     assert_int_equal(r.discards_n, 4);
     assert_true(r.times_s[0] == 7e-6 && r.times_s[11] == 7.3e-6 && r.discards_s[2] == 9e-6);
-    assert_near(r.summary.median_s, 7.03e-6, 1e-15);      /* the 11th of 21 */
+    assert_near(r.summary.median_s, 7.03e-6, 1e-15); /* the 11th of 21 */
+    assert_near(r.before.peak_flops_per_s, 1.005e9, 1);
+    assert_near(r.before.read_bytes_per_s, 2.01e9, 1); /* the only one */
+    assert_near(r.after.peak_flops_per_s, 2.995e9, 1);
+    assert_true(isnan(r.before.moved_bytes_per_s) && r.after.gather_bytes_per_s == 5e9);
+    of[1].counts = false; /* its samples are discards, its ceilings no one's */
+    assert_int_equal(result_join(a, of, 3, &r, NULL), ERR_OK);
+    assert_int_equal(r.times_n, 22);
+    assert_int_equal(r.discards_n, 6 + 10);
+    assert_true(r.discards_s[4] == 7.3e-6 && r.times_s[11] == 7e-6);
+    assert_near(r.before.peak_flops_per_s, 1.01e9, 1);
     for (size_t i = 0; i < 10; i++) second_s[i] = 7.5e-6; /* slowed throughout, and quiet in itself */
-    r = result_of(first_s, 11);
-    second = result_of(second_s, 10);
-    assert_int_equal(result_join(a, &second, &r, NULL), ERR_OK);
-    assert_int_equal(r.outcome, RESULT_NOISY);
-    assert_string_equal(r.reason, "measured twice, some time apart, it differs by 7 %");
+    of[1].of = result_of(second_s, 10);
+    of[1].counts = true;
+    assert_int_equal(result_join(a, of, 2, &r, NULL), ERR_OK);
+    assert_int_equal(r.outcome, RESULT_NOISY); /* 7 % apart */
+    assert_non_null(strstr(r.reason, "(21 kept, 4 disturbed)"));
     assert_true(isnan(result_time_s(&r)));
-    r = result_of(second_s, 10); /* the other one was */
-    second = result_of(first_s, 11);
-    assert_int_equal(result_join(a, &second, &r, NULL), ERR_OK);
-    assert_int_equal(r.outcome, RESULT_NOISY);
-    r = result_of(first_s, 11);
-    second.outcome = RESULT_CRASHED;
-    second.reason = "the worker ended";
-    assert_int_equal(result_join(a, &second, &r, NULL), ERR_OK);
-    assert_int_equal(r.outcome, RESULT_CRASHED);
-    assert_string_equal(r.reason, "the worker ended");
-    assert_int_equal(r.times_n, 11);
 }
 
 /* What is read in pieces has the rate of pieces, where that is the lower one. */
@@ -188,7 +195,7 @@ static int end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(two_times_are_one_result, begin, end),
+        cmocka_unit_test_setup_teardown(spells_are_one_result, begin, end),
         cmocka_unit_test_setup_teardown(changed_ceilings, begin, end),
         cmocka_unit_test(unknown_rates_bound_nothing),
         cmocka_unit_test(unknown_move_rate),

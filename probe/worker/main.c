@@ -20,27 +20,26 @@
 
 enum { KEPT_MAX = 16 };
 
+/* Work that may be measured again. */
+struct checked {
+    struct work work; /* without calls: none */
+    double error_frac;
+    size_t checked;
+};
+
 struct worker {
     struct device device;
-    struct {
-        bool used;
-        struct work work;
-        double error_frac;
-        size_t checked;
-    } kept[KEPT_MAX];
-    struct work recent; /* the last one that was not kept; without calls: none */
-    size_t turn;        /* whose place the next takes */
+    struct checked kept[KEPT_MAX];
+    struct checked recent; /* the last one that was not kept */
+    size_t turn;           /* whose place the next takes */
     struct spare spare;
     struct work_times times;
 };
 
 static void close_all(struct worker *w)
 {
-    work_close(&w->recent);
-    for (size_t i = 0; i < KEPT_MAX; i++) {
-        if (w->kept[i].used) work_close(&w->kept[i].work);
-        w->kept[i].used = false;
-    }
+    work_close(&w->recent.work);
+    for (size_t i = 0; i < KEPT_MAX; i++) work_close(&w->kept[i].work);
     spare_close(&w->spare);
 }
 
@@ -78,19 +77,30 @@ static bool alike(const struct work *x, const struct work_spec *y)
     return u->packed_inputs == v->packed_inputs && same(&x->spec, &same_code);
 }
 
-/* Buffers for a job: the recent ones, with other code, or fresh ones in their place. */
-static const char *open_recent(struct worker *w, const struct work_spec *spec, char *text, size_t cap)
+/* Buffers for a job in the place of others: those that are there, with other code, or fresh ones. */
+static const char *open_in(struct worker *w, const struct work_spec *spec, struct work *out, char *text, size_t cap)
 {
     const struct kern_machine *m = &w->device.machine;
     const bool one = spec->team && (spec->variant->library || !kern_split_find(spec->kernel));
-    if (!one && alike(&w->recent, spec) && !(spec->variant->lacks && spec->variant->lacks(m, &spec->shape))) {
-        w->recent.spec.variant = spec->variant;
-        work_renew(&w->recent);
+    if (!one && alike(out, spec) && !(spec->variant->lacks && spec->variant->lacks(m, &spec->shape))) {
+        out->spec.variant = spec->variant;
+        out->call_s = 0;
+        work_renew(out);
         return NULL;
     }
-    work_close(&w->recent);
+    work_close(out);
     const double spare_bytes = w->spare.at ? (double)w->spare.bytes : 0;
-    return work_open(spec, m, device_memory_bytes(&w->device) + spare_bytes, &w->recent, text, cap);
+    return work_open(spec, m, device_memory_bytes(&w->device) + spare_bytes, out, text, cap);
+}
+
+/* What was measured before and may be so again, its buffers as they are; NULL: none. */
+static struct checked *find_again(struct worker *w, const struct wire_job *j, const struct work_spec *spec)
+{
+    if (j->dram_bytes) return NULL;
+    if (j->again && w->recent.work.calls && same(&w->recent.work.spec, spec)) return &w->recent;
+    for (size_t i = 0; i < KEPT_MAX; i++)
+        if (w->kept[i].work.calls && same(&w->kept[i].work.spec, spec)) return &w->kept[i];
+    return NULL;
 }
 
 static const char *find_spec(struct worker *w, const struct wire_job *j, struct work_spec *out, char *text, size_t cap)
@@ -194,8 +204,6 @@ static bool run_job(struct worker *w, struct arena *a, const struct wire_request
     struct work_spec spec;
     struct wire_reply r = {.id = q->id, .is = WIRE_IS_RESULT, .phase = ""};
     const bool keep = q->job.keep && !q->job.dram_bytes;
-    double error_frac = (double)NAN;
-    size_t checked = 0, i = 0;
     const char *why = use_threads(w, q->threads, text, sizeof text);
     if (!why && w->device.threads != q->threads) {
         (void)snprintf(text, sizeof text, "%lld threads are asked for, and %lld can make a call together",
@@ -203,32 +211,26 @@ static bool run_job(struct worker *w, struct arena *a, const struct wire_request
         why = text;
     }
     if (!why) why = find_spec(w, &q->job, &spec, text, sizeof text);
-    while (i < KEPT_MAX && !(w->kept[i].used && !why && same(&w->kept[i].work.spec, &spec))) i++;
-    if (!why && i < KEPT_MAX && !q->job.dram_bytes) {
-        fill_result(&w->kept[i].work, w->kept[i].error_frac, w->kept[i].checked, &r.result);
-        measure(w, &w->kept[i].work, &q->job, &r.result, text, sizeof text);
+    struct checked *of = why ? NULL : find_again(w, &q->job, &spec);
+    if (of) {
+        fill_result(&of->work, of->error_frac, of->checked, &r.result);
+        measure(w, &of->work, &q->job, &r.result, text, sizeof text);
         return reply(a, &r);
     }
     if (!why && !progress(a, q->id, "fill")) return false;
-    if (!why) why = open_recent(w, &spec, text, sizeof text);
+    /* work is opened where it stays: its calls point at the shape inside it */
+    of = keep ? &w->kept[w->turn++ % KEPT_MAX] : &w->recent;
+    struct work *work = &of->work;
+    if (!why) why = open_in(w, &spec, work, text, sizeof text);
     if (why) {
         r.result = (struct wire_result){.outcome = WIRE_REFUSED, .reason = why};
         return reply(a, &r);
     }
-    /* calls of kept work point at the shape inside it: it is put in its place before it is used */
-    struct work *work = &w->recent;
-    if (keep) {
-        i = w->turn++ % KEPT_MAX;
-        if (w->kept[i].used) work_close(&w->kept[i].work);
-        w->kept[i].work = w->recent;
-        w->recent = (struct work){.calls = NULL};
-        w->kept[i].used = true;
-        work = &w->kept[i].work;
-    }
-    for (size_t k = 0; k < work->copies; k++) work->calls[k].shape = &work->spec.shape;
+    of->error_frac = (double)NAN;
+    of->checked = 0;
     bool alive = progress(a, q->id, "check");
-    const char *wrong = alive ? work_check(work, &error_frac, &checked, text, sizeof text) : NULL;
-    fill_result(work, error_frac, checked, &r.result);
+    const char *wrong = alive ? work_check(work, &of->error_frac, &of->checked, text, sizeof text) : NULL;
+    fill_result(work, of->error_frac, of->checked, &r.result);
     if (wrong) {
         r.result.outcome = WIRE_WRONG;
         r.result.reason = wrong;
@@ -239,13 +241,7 @@ static bool run_job(struct worker *w, struct arena *a, const struct wire_request
         alive = progress(a, q->id, "time");
         measure(w, work, &q->job, &r.result, text, sizeof text);
     }
-    if (!wrong && keep) {
-        w->kept[i].error_frac = error_frac;
-        w->kept[i].checked = checked;
-    } else if (wrong) {
-        work_close(work); /* what was wrong may have written into inputs */
-        if (keep) w->kept[i].used = false;
-    }
+    if (wrong) work_close(work); /* what was wrong may have written into inputs */
     return alive && reply(a, &r);
 }
 

@@ -109,13 +109,17 @@ static size_t warm_up(struct work *w, double most_s, size_t *next, double *call_
     const double start = clock_s(CLOCK_MONOTONIC);
     const size_t most = w->flushes ? w->copies : CALLS_MAX; /* a copy is cold once */
     double fastest = (double)INFINITY, lost;
-    for (size_t i = 0, n = 1; i < 2 || clock_s(CLOCK_MONOTONIC) - start < fmin(WARM_S, most_s); i++) {
+    if (w->call_s > WARM_S) { /* a call in vain would be dearer than what it warms */
+        *call_s = w->call_s;
+        return 1;
+    }
+    for (size_t i = w->call_s > 0, n = 1; i < 2 || clock_s(CLOCK_MONOTONIC) - start < fmin(WARM_S, most_s); i++) {
         const double t = work_calls(w, n, next, &lost);
         fastest = fmin(fastest, t / (double)n);
         if (t < SAMPLE_S / 4 && 2 * n <= most) n *= 2; /* a call may be shorter than the clock's step */
         if (clock_s(CLOCK_MONOTONIC) - start > most_s) break;
     }
-    *call_s = fastest;
+    *call_s = w->call_s = fastest;
     const double filled = ceil((is_repeated(w) ? REPEATED_S : SAMPLE_S) / fmax(fastest, 1e-9));
     return (size_t)fmin(fmax(1, filled), (double)most);
 }

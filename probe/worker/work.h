@@ -57,8 +57,9 @@ struct work {
     struct work_block *blocks;
     size_t blocks_n;
     double *values;
-    size_t last;  /* copy that was called last */
-    bool changes; /* has a state: a second call computes something else */
+    size_t last;   /* copy that was called last */
+    double call_s; /* of the fastest that warmed up; 0: it was not timed yet */
+    bool changes;  /* has a state: a second call computes something else */
 };
 
 /* work_open -- allocate and fill; memory_bytes is the most that buffers may take. Cold calls rotate over copies that
