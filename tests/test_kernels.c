@@ -164,19 +164,24 @@ static void flushed_lines_keep_values(void **state)
         }
 }
 
-/* Where lines can be flushed cold calls rotate over no more than a sample takes, whatever the caches; what writes more
- * than a quarter of what it reads rotates through memory, since its lines are written back behind the sample. */
+/* Where lines can be flushed cold calls rotate over no more than a sample takes, whatever the caches; of several
+ * threads what writes more than a thirty-second of what it reads rotates through memory, since its lines are written
+ * back behind the sample. */
 static void cold_calls_are_flushed(void **state)
 {
     static const struct {
         const char *kernel, *variant;
         struct kern_shape shape;
+        unsigned threads;
         bool flushes;
     } CASES[] = {
-        {"gemm", "portable", {{1, 401, 257}, KERN_FP32}, true}, /* 4 * 401 of 4 * (401 + 1) * 257 bytes: 1/257 */
-        {"gemm", "portable", {{64, 64, 32}, KERN_FP32}, false}, /* as much as it reads */
-        {"stream-read", "portable", {{100003}, KERN_FP32}, true},
-        {"stream-update", "portable", {{100003}, KERN_FP32}, false},
+        {"gemm", "portable", {{1, 401, 257}, KERN_FP32}, 1, true}, /* 4 * 401 of 4 * (401 + 1) * 257 bytes: 1/257 */
+        {"gemm", "portable", {{64, 64, 32}, KERN_FP32}, 1, true},  /* as much as it reads */
+        {"gemm", "portable", {{1, 401, 257}, KERN_FP32}, 2, true},
+        {"gemm", "portable", {{64, 64, 32}, KERN_FP32}, 2, false},
+        {"stream-read", "portable", {{100003}, KERN_FP32}, 2, true},
+        {"stream-update", "portable", {{100003}, KERN_FP32}, 1, true},
+        {"stream-update", "portable", {{100003}, KERN_FP32}, 2, false},
     };
     struct kern_machine m = {.cache_bytes = {1e4, 1e5, 1e7}, .blas_name = ""};
     static struct work_times t;
@@ -188,6 +193,7 @@ static void cold_calls_are_flushed(void **state)
         if (!v) v = &k->variants[k->variants_n - 1];
         struct work_spec spec = {
             .kernel = k, .variant = v, .shape = CASES[i].shape, .cold = true, .seed = 5, .flush = true};
+        spec.team = CASES[i].threads > 1 ? team_open(CASES[i].threads) : NULL;
         struct work w;
         char text[256];
         double error;
@@ -195,7 +201,7 @@ static void cold_calls_are_flushed(void **state)
         assert_null(work_open(&spec, &m, ROOM_BYTES, &w, text, sizeof text));
         assert_true(w.flushes == CASES[i].flushes);
         const double bytes = (double)w.copies * w.footprint_bytes;
-        if (w.flushes) assert_true(bytes < WORK_FLUSHED_BYTES + w.footprint_bytes);
+        if (w.flushes) assert_true(bytes < WORK_FLUSHED_BYTES * CASES[i].threads + w.footprint_bytes);
         if (!w.flushes) assert_true(bytes >= 7e7);
         assert_null(work_check(&w, &error, &checked, text, sizeof text));
         work_time(&w, &rule, &t);
@@ -207,6 +213,7 @@ static void cold_calls_are_flushed(void **state)
         assert_null(work_open(&spec, &m, ROOM_BYTES, &w, text, sizeof text));
         assert_true(!w.flushes && (double)w.copies * w.footprint_bytes >= 7e7);
         work_close(&w);
+        team_close(spec.team);
     }
 }
 

@@ -91,13 +91,15 @@ enum err_code measured_notes(struct arena *a, const struct measured *m, const st
         return err_nomem(e);
     size_t uncalibrated = 0;
     for (size_t i = 0; i < m->rows.n; i++) uncalibrated += m->rows.v[i].uncalibrated;
-    if (uncalibrated && !(notes[k++] = arena_printf(
-                              a,
-                              "%zu result%s of a machine too noisy: its ceilings around %s could not be measured, "
-                              "memory was 15 %% slower than it often is, or the same call was faster at another time. "
-                              "No fit has %s, and errors of classes do not count %s.",
-                              uncalibrated, uncalibrated == 1 ? " is" : "s are", uncalibrated == 1 ? "it" : "them",
-                              uncalibrated == 1 ? "it" : "them", uncalibrated == 1 ? "it" : "them")))
+    if (uncalibrated &&
+        !(notes[k++] = arena_printf(
+              a,
+              "%zu result%s of a machine too noisy: its ceilings around %s could not be measured, "
+              "memory, or the peak, was 15 %% slower than it often is, or the same call was faster at another "
+              "time. "
+              "No fit has %s, and errors of classes do not count %s.",
+              uncalibrated, uncalibrated == 1 ? " is" : "s are", uncalibrated == 1 ? "it" : "them",
+              uncalibrated == 1 ? "it" : "them", uncalibrated == 1 ? "it" : "them")))
         return err_nomem(e);
     if (left->second && !left->own &&
         !(notes[k++] = arena_printf(a,

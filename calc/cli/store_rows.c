@@ -178,22 +178,38 @@ static bool is_impossible(const struct result *r, const struct kernel_work *w)
     return r->outcome == RESULT_IMPORTED && !store_is_probed(r) && result_time_s(r) < BELOW * w->credited_bound_s;
 }
 
-/* Results during which memory was much slower than this machine often reaches (a tenth of its results): others used it
- * meanwhile. The limit is that of METHOD.md, chosen where errors of rows left out begin to grow. */
-static enum err_code find_busy(struct arena *a, struct rows *rows, struct err *e)
+/* Whether arithmetic takes half of a row's bound or more. */
+static bool computes(const struct row *r, const struct hw *hw)
+{
+    struct kernel_work w;
+    if (kernel_work(&r->kernel, hw, &w, NULL) != ERR_OK) return false;
+    return 2 * w.compute_s >= w.bound_s;
+}
+
+/* Results during which memory, or a peak, was much slower than this machine often reaches (a tenth of its results; of a
+ * peak those of the same class): others used it meanwhile. The limit is that of METHOD.md, chosen where errors of rows
+ * left out begin to grow. */
+static enum err_code find_busy(struct arena *a, const struct hw *hw, bool memory, struct rows *rows, struct err *e)
 {
     static const double BUSY = 1 / 0.85;
-    double *slower = arena_array(a, rows->n + 1, sizeof *slower);
-    size_t n = 0;
-    if (!slower) return err_nomem(e);
-    for (size_t i = 0; i < rows->n; i++)
-        if (rows->v[i].kernel.cold && rows->v[i].kernel.memory_slower > 0)
-            slower[n++] = rows->v[i].kernel.memory_slower;
-    if (!n) return ERR_OK;
-    gsl_sort(slower, 1, n);
-    const double often = slower[n / 10];
-    for (size_t i = 0; i < rows->n; i++)
-        if (rows->v[i].kernel.cold && rows->v[i].kernel.memory_slower > BUSY * often) rows->v[i].uncalibrated = true;
+    double *slower = arena_array(a, rows->n + 1, sizeof *slower), *often = arena_array(a, rows->n + 1, sizeof *often);
+    if (!slower || !often) return err_nomem(e);
+    for (size_t i = 0; i < rows->n; i++) {
+        size_t n = 0;
+        for (size_t j = 0; j < rows->n; j++) {
+            const struct row *r = &rows->v[j];
+            const double v = memory ? r->kernel.memory_slower : r->kernel.compute_slower;
+            const bool counts = memory ? r->kernel.cold : strcmp(r->class_name, rows->v[i].class_name) == 0;
+            if (counts && v > 0) slower[n++] = v;
+        }
+        gsl_sort(slower, 1, n);
+        often[i] = n ? slower[n / 10] : (double)INFINITY;
+    }
+    for (size_t i = 0; i < rows->n; i++) {
+        struct row *r = &rows->v[i];
+        const double v = memory ? r->kernel.memory_slower : r->kernel.compute_slower;
+        if ((memory ? r->kernel.cold : computes(r, hw)) && v > BUSY * often[i]) r->uncalibrated = true;
+    }
     return ERR_OK;
 }
 
@@ -227,7 +243,8 @@ static enum err_code find_slowed(struct arena *a, struct rows *rows, const struc
 
 enum err_code store_find_noisy(struct arena *a, const struct hw *hw, struct rows *rows, struct err *e)
 {
-    TRY(find_busy(a, rows, e));
+    TRY(find_busy(a, hw, true, rows, e));
+    TRY(find_busy(a, hw, false, rows, e));
     return find_slowed(a, rows, hw, e);
 }
 

@@ -52,9 +52,9 @@ bool store_is_probed(const struct result *r);
  * uncalibrated of its row, whose kernel is known. */
 void store_calibrate(const struct result *r, const struct hw *hw, struct row *row);
 
-/* store_find_noisy -- marks rows as uncalibrated that other programs slowed: where memory was much slower than it often
- * is, and of a call those that took much longer than at another time. Rows with ceilings are calibrated before. Errors:
- * ERR_NOMEM. Cost: O(rows^2). */
+/* store_find_noisy -- marks rows as uncalibrated that other programs slowed: where memory, or the
+ * peak that binds, was much slower than it often is, and of a call those that took much longer than at another time.
+ * Rows with ceilings are calibrated before. Errors: ERR_NOMEM. Cost: O(rows^2). */
 enum err_code store_find_noisy(struct arena *a, const struct hw *hw, struct rows *rows, struct err *e);
 
 /* Results of a device that are not among its rows, and samples of those that are. */

@@ -74,13 +74,12 @@ static unsigned device_of(const struct work *w, size_t b)
     return w->spec.kernel->device ? w->spec.kernel->device(b) : 0;
 }
 
-/* Of what is flushed lines are not written back within a sample. */
 static bool can_flush(const struct work *w)
 {
     struct kern_counts c;
     if (!w->spec.cold || !w->spec.flush || w->spec.place) return false;
     w->spec.kernel->counts(&w->spec.shape, &c);
-    return c.written_bytes * (threads_of(w) > 1 ? WORK_WRITTEN_TEAM : WORK_WRITTEN_ONE) <= c.read_bytes;
+    return threads_of(w) == 1 || c.written_bytes * WORK_WRITTEN_PART <= c.read_bytes;
 }
 
 static double lines_of(size_t bytes) { return (double)((bytes + LINE - 1) / LINE * LINE); }

@@ -64,10 +64,11 @@ struct work {
 
 /* work_open -- allocate and fill; memory_bytes is the most that buffers may take. Cold calls rotate over copies that
  * together are COLD_CACHES times the last-level cache. Where spec.flush they rotate over what is flushed before every
- * sample, FLUSHED_BYTES for each thread, unless a call writes more than a part of what it reads: lines are then written
- * back between samples, where rotation has that inside them. One core hides it, several that share the memory need not:
- * 1/WRITTEN_ONE and 1/WRITTEN_TEAM. Returns NULL, or why not (text[cap]). The machine outlives it. */
-enum { WORK_COLD_CACHES = 8, WORK_WRITTEN_ONE = 4, WORK_WRITTEN_TEAM = 32 };
+ * sample, FLUSHED_BYTES for each thread: lines are then written back between samples, where rotation has that inside
+ * them. One core hides it (probe/METHOD.md), several that share the memory need not, so that of them only what writes
+ * no more than a WRITTEN_PART of what it reads is flushed. Returns NULL, or why not (text[cap]). The machine outlives
+ * it. */
+enum { WORK_COLD_CACHES = 8, WORK_WRITTEN_PART = 32 };
 #define WORK_FLUSHED_BYTES 0x1p24
 #define WORK_ONE_THREAD "it runs on one thread alone"
 const char *work_open(const struct work_spec *spec, const struct kern_machine *m, double memory_bytes, struct work *out,

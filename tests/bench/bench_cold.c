@@ -20,6 +20,11 @@ static const struct {
     const char *kernel;
     struct kern_shape shape;
 } CASES[] = {
+    {"stream-copy", {{1 << 20}, KERN_FP32}},
+    {"stream-update", {{1 << 20}, KERN_FP32}},
+    {"kv-write", {{4096, 8, 128}, KERN_BF16}},
+    {"mamba2-step", {{8, 80, 64, 128, 1, 4}, KERN_FP32}},
+    {"prefill-attention", {{1, 512, 32, 8, 128, 0}, KERN_BF16}},
     {"stream-read", {{1 << 21}, KERN_FP32}},
     {"gemm", {{1, 4096, 4096}, KERN_BF16}},
     {"gemm", {{1, 1024, 1024}, KERN_BF16}},
