@@ -163,8 +163,8 @@ static size_t check_store(const char *db, size_t at_least)
     assert_true(n >= at_least);
     for (size_t i = 0; i < n; i++) {
         assert_int_equal(r[i].id, (int64_t)i + 1);
-        const bool right =
-            r[i].outcome == RESULT_MEASURED && r[i].times_n == 12 && fabs(result_time_s(&r[i]) / 1e-3 - 1) < 1e-3;
+        const bool right = r[i].outcome == RESULT_MEASURED && r[i].times_n >= 12 && r[i].times_n % 12 == 0 &&
+                           fabs(result_time_s(&r[i]) / 1e-3 - 1) < 1e-3;
         assert_true(right || (r[i].outcome == RESULT_CRASHED && r[i].times_n == 0));
     }
     arena_close(a);
