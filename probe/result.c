@@ -250,14 +250,14 @@ void result_floor(struct result *r, double cache_bytes_per_s)
     r->before.read_bytes_per_s = r->after.read_bytes_per_s = cache_bytes_per_s;
 }
 
-void result_weighs(const struct result *r, bool *peak, bool *bytes)
+void result_weighs(const struct result *r, double part, bool *peak, bool *bytes)
 {
     const double bound = result_bound_s(r, r->flops, r->read_bytes, r->read_bytes + r->written_bytes);
     const double peak_s = r->flops / fmin(r->before.peak_flops_per_s, r->after.peak_flops_per_s);
     const double read_s =
         (r->read_bytes + r->written_bytes) / fmin(r->before.read_bytes_per_s, r->after.read_bytes_per_s);
-    *peak = !(peak_s < bound / 2);
-    *bytes = !(read_s < bound / 2);
+    *peak = !(peak_s < part * bound);
+    *bytes = !(read_s < part * bound);
 }
 
 enum err_code result_judge(struct arena *a, struct result *r, struct err *e)
@@ -265,7 +265,7 @@ enum err_code result_judge(struct arena *a, struct result *r, struct err *e)
     if (r->outcome != RESULT_MEASURED) return ERR_OK;
     const double bound = result_bound_s(r, r->flops, r->read_bytes, r->read_bytes + r->written_bytes);
     bool peak, bytes;
-    result_weighs(r, &peak, &bytes);
+    result_weighs(r, 0.5, &peak, &bytes);
     const double peak_apart = peak ? apart(r->before.peak_flops_per_s, r->after.peak_flops_per_s) : 0;
     const double read_apart = bytes ? apart(r->before.read_bytes_per_s, r->after.read_bytes_per_s) : 0;
     if (bound > ABOVE * r->summary.median_s) {

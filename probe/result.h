@@ -85,8 +85,8 @@ enum err_code result_join(struct arena *a, const struct result_spell *spells, si
                           struct err *e);
 
 /* result_weighs -- whether the peak, and the rates of memory or of a cache, have a part in a result: work at one of
- * them takes half of the bound or more. Both where the bound is not known. */
-void result_weighs(const struct result *r, bool *peak, bool *bytes);
+ * them takes `part` of the bound or more. Both where the bound is not known. */
+void result_weighs(const struct result *r, double part, bool *peak, bool *bytes);
 
 /* result_floor -- of a hot result: where reading an array of its size was too slow to bound it (one that does not
  * wholly stay in a cache is kept in part, which part depends on the order), the rate of that cache is the bound. */

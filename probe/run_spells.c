@@ -29,7 +29,7 @@ static double level_of(const struct result *x, const struct result_ceilings *bes
     const struct result_ceilings *b = &x->before, *a = &x->after;
     bool peak, bytes;
     double v = 1;
-    result_weighs(x, &peak, &bytes);
+    result_weighs(x, SPELLS_PART, &peak, &bytes);
     if (peak) {
         if (!is_steady(b->peak_flops_per_s, a->peak_flops_per_s)) return 0;
         v = fmin(v, level(b->peak_flops_per_s, a->peak_flops_per_s, best->peak_flops_per_s));

@@ -266,13 +266,13 @@ static enum err_code run_jobs(struct work *w, const struct plan *plan, const str
     for (size_t i = 0; i < plan->n && !c.ends && !w->run.stopped; i++)
         for (int pass = TURNS_COLD; pass <= TURNS_HOT && !w->run.stopped; pass++)
             if (c.turns.of[i].due[pass]) TRY(run_turn(&c, i, pass, e));
-    for (int pass = 0; pass < TURNS_N && c.ends && !w->run.stopped; pass++)
-        while (!w->run.stopped) {
-            const double left_s = w->done ? budget_left_s(b) : (double)INFINITY;
-            const size_t i = turns_next(&c.turns, pass, left_s, BUDGET_LEAST_S);
-            if (i == plan->n) break;
-            TRY(run_turn(&c, i, pass, e));
-        }
+    while (c.ends && !w->run.stopped) {
+        const double left_s = w->done ? budget_left_s(b) : (double)INFINITY;
+        int pass;
+        const size_t i = turns_pick(&c.turns, left_s, b->total_s, BUDGET_LEAST_S, &pass);
+        if (i == plan->n) break;
+        TRY(run_turn(&c, i, pass, e));
+    }
     return ERR_OK;
 }
 

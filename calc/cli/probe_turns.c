@@ -62,3 +62,16 @@ size_t turns_next(const struct turns *t, int pass, double left_s, double sample_
     }
     return least_s <= left_s || (due == 1 && pass != TURNS_AGAIN) ? least : t->n;
 }
+
+size_t turns_pick(const struct turns *t, double left_s, double total_s, double sample_s, int *pass)
+{
+    static const double LAST = 0.25;
+    static const int USUAL[] = {TURNS_COLD, TURNS_HOT, TURNS_AGAIN}, LATE[] = {TURNS_AGAIN, TURNS_COLD, TURNS_HOT};
+    const int *order = left_s < LAST * total_s ? LATE : USUAL;
+    for (int i = 0; i < TURNS_N; i++) {
+        const size_t at = turns_next(t, order[i], left_s, sample_s);
+        *pass = order[i];
+        if (at < t->n) return at;
+    }
+    return t->n;
+}

@@ -50,4 +50,8 @@ size_t turns_due(const struct turns *t, int pass);
  * what is left does not hold is none, but where no other is due. t->n: none. Cost: O(n). */
 size_t turns_next(const struct turns *t, int pass, double left_s, double sample_s);
 
+/* turns_pick -- the next job of all passes, and which: all cold, then hot, then noisy ones once more, which come before
+ * further shapes when less than a quarter of the budget of total_s is left. t->n: none. Cost: O(n). */
+size_t turns_pick(const struct turns *t, double left_s, double total_s, double sample_s, int *pass);
+
 #endif
