@@ -54,10 +54,11 @@ enum err_code estimate_drafting_parse(const struct option_values *v, struct esti
 static enum err_code open_draft(struct arena *a, const struct estimate_request *q, struct step_setup *setup,
                                 struct estimate_case *c, struct err *e)
 {
+    char gpus[TEXT_COUNT_MAX];
     setup->layout = layout_draft(setup->model, &c->layout, q->drafting.tp ? q->drafting.tp : c->tp);
     if (setup->layout.tp > c->tp || c->tp % setup->layout.tp != 0)
-        return err_set(e, ERR_USAGE, "--draft-tp %lld: the draft runs on the %lld GPUs of one copy, or a part of them",
-                       (long long)setup->layout.tp, (long long)c->tp);
+        return err_set(e, ERR_USAGE, "--draft-tp %lld: the draft runs on the %s of one copy, or a part of them",
+                       (long long)setup->layout.tp, text_count(gpus, c->tp, "GPU"));
     enum err_code code = step_compile(a, setup, &c->speculation.draft, e);
     if (code == ERR_USAGE && !q->drafting.tp && setup->layout.tp > 1 && setup->layout.dcp == 1) {
         setup->layout.tp = 1;

@@ -118,10 +118,12 @@ enum err_code layout_options_nodes(const struct layout_request *q, int64_t gpus,
 {
     if (q->fabric_bytes_per_s > 0) hw->fabric_bytes_per_s = q->fabric_bytes_per_s;
     const bool linked = !isnan(hw->link_bytes_per_s) && hw->link_domain > 1;
+    char many[TEXT_COUNT_MAX];
     *per_node = gpus;
     if (q->nodes) {
         if (gpus % q->nodes != 0)
-            return err_set(e, ERR_USAGE, "%lld GPUs do not fill --nodes %lld", (long long)gpus, (long long)q->nodes);
+            return err_set(e, ERR_USAGE, "%s %s not fill --nodes %lld", text_count(many, gpus, "GPU"),
+                           gpus == 1 ? "does" : "do", (long long)q->nodes);
         *per_node = gpus / q->nodes;
         if (linked && (double)*per_node > hw->link_domain)
             return err_set(e, ERR_USAGE,
@@ -152,24 +154,28 @@ enum err_code layout_options_open(const struct layout_request *q, int64_t gpus, 
                                   struct err *e)
 {
     struct layout l = q->layout;
+    char many[TEXT_COUNT_MAX], copies_of[TEXT_COUNT_MAX], each[TEXT_COUNT_MAX];
+    const char *are = gpus == 1 ? "is" : "are";
+    (void)text_count(many, gpus, "GPU");
     if (q->any_context)
         return err_set(e, ERR_USAGE, "--dcp any is of ridge plan, which looks for a number: --dcp N here");
     const int64_t rest = or_one(l.pp) * or_one(l.dp), copies = or_one(l.replicas);
     if (!l.tp) {
         if (gpus % (rest * copies) != 0)
-            return err_set(e, ERR_USAGE, "%lld GPUs are not a multiple of PP %lld x attention-DP %lld x %lld copies",
-                           (long long)gpus, (long long)or_one(l.pp), (long long)or_one(l.dp), (long long)copies);
+            return err_set(e, ERR_USAGE, "%s %s not a multiple of PP %lld x attention-DP %lld x %s", many, are,
+                           (long long)or_one(l.pp), (long long)or_one(l.dp), text_count(copies_of, copies, "copy"));
         l.tp = gpus / (rest * copies);
     }
     if (rest == 1 && gpus % l.tp != 0)
-        return err_set(e, ERR_USAGE, "%lld GPUs are not a multiple of --tp %lld", (long long)gpus, (long long)l.tp);
+        return err_set(e, ERR_USAGE, "%s %s not a multiple of --tp %lld", many, are, (long long)l.tp);
     if (gpus % (rest * l.tp) != 0)
-        return err_set(e, ERR_USAGE, "%lld GPUs are not a multiple of TP %lld x PP %lld x attention-DP %lld",
-                       (long long)gpus, (long long)l.tp, (long long)or_one(l.pp), (long long)or_one(l.dp));
+        return err_set(e, ERR_USAGE, "%s %s not a multiple of TP %lld x PP %lld x attention-DP %lld", many, are,
+                       (long long)l.tp, (long long)or_one(l.pp), (long long)or_one(l.dp));
     const int64_t found = gpus / (rest * l.tp);
     if (l.replicas && l.replicas != found)
-        return err_set(e, ERR_USAGE, "%lld GPUs hold %lld copies of %lld GPUs, not --replicas %lld", (long long)gpus,
-                       (long long)found, (long long)(rest * l.tp), (long long)l.replicas);
+        return err_set(e, ERR_USAGE, "%s %s %s of %s, not --replicas %lld", many, gpus == 1 ? "holds" : "hold",
+                       text_count(copies_of, found, "copy"), text_count(each, rest * l.tp, "GPU"),
+                       (long long)l.replicas);
     l.replicas = found;
     TRY(layout_options_nodes(q, gpus, rest * l.tp, hw, &l.per_node, e));
     *out = layout_whole(&l);

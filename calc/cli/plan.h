@@ -108,6 +108,7 @@ struct plan_case {
     struct planner_device *device;
     struct planner_format *format;
     struct workload work;
+    bool short_source;                                /* --source is less than what the model's file says */
     int64_t source;                                   /* tokens that an encoder reads, in front of each prompt; 0 */
     const char *arrivals, *prompt, *generate, *trace; /* as asked; NULL */
     double tokens_per_day;                            /* NAN: not asked */
@@ -171,6 +172,8 @@ const char *plan_breaks(enum planner_verdict v);
 void plan_times_apart(double is_s, double may_s, char is[UNITS_TEXT_MAX], char may[UNITS_TEXT_MAX]);
 const char *plan_advice(const struct planner_headroom *h);
 const char *plan_promises_text(struct arena *a, const struct plan_case *c);
+/* plan_usual -- " (default)" behind the mean of lengths that nobody gave, by option or by a trace; else "". */
+const char *plan_usual(const struct plan_case *c, const char *option);
 
 enum { PLAN_SIMULATIONS = 192 }; /* in full breadth, of a search */
 

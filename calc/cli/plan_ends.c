@@ -32,6 +32,7 @@ enum err_code plan_command(struct arena *a, const struct plan_case *c, const str
         .layout = x->layout,
         .experts = layout_routed(f->model) != NULL,
         .encoder = c->source > 0 ? f->model->family : NULL,
+        .short_source = c->short_source,
         .towerless = f->model->towerless,
         .max_num_seqs = x->seqs,
         .step_tokens = x->step_tokens,

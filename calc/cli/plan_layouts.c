@@ -362,21 +362,22 @@ static enum err_code no_layout(const struct plan *p, struct err *e)
         int64_t n;
     } asked[] = {{"tp", l->tp}, {"pp", l->pp}, {"attention-dp", l->dp}, {"replicas", l->replicas}};
     int64_t product = 1;
-    const long long gpus = (long long)p->gpus;
+    char gpus[TEXT_COUNT_MAX];
+    (void)text_count(gpus, p->gpus, "GPU");
     if (!layout_routed(&p->model) && (l->dp > 1 || l->ep > 1))
-        return err_set(e, ERR_NO, "no layout of %lld GPUs has those numbers: %s has no experts for --%s", gpus,
-                       p->model.name, l->dp > 1 ? "attention-dp" : "ep");
+        return err_set(e, ERR_NO, "no layout of %s has those numbers: %s has no experts for --%s", gpus, p->model.name,
+                       l->dp > 1 ? "attention-dp" : "ep");
     for (size_t i = 0; i < sizeof asked / sizeof *asked; i++) {
         if (asked[i].n <= 0) continue;
         if (p->gpus % asked[i].n != 0)
-            return err_set(e, ERR_NO, "no layout of %lld GPUs has those numbers: --%s %lld does not divide them", gpus,
+            return err_set(e, ERR_NO, "no layout of %s has those numbers: --%s %lld does not divide them", gpus,
                            asked[i].name, (long long)asked[i].n);
         product = product > p->gpus ? product : product * asked[i].n;
     }
     if (p->gpus % product != 0 || (l->tp && l->pp && l->dp && l->replicas && product != p->gpus))
-        return err_set(e, ERR_NO, "no layout of %lld GPUs has those numbers: TP x PP x attention-DP x copies is %lld",
-                       gpus, (long long)product);
-    return err_set(e, ERR_NO, "no layout of %lld GPUs has those numbers: --ep %lld divides no stage of them", gpus,
+        return err_set(e, ERR_NO, "no layout of %s has those numbers: TP x PP x attention-DP x copies is %lld", gpus,
+                       (long long)product);
+    return err_set(e, ERR_NO, "no layout of %s has those numbers: --ep %lld divides no stage of them", gpus,
                    (long long)l->ep);
 }
 

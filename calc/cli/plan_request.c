@@ -11,8 +11,10 @@ static enum err_code check_engine(const struct plan_case *c, struct err *e)
     for (size_t i = 0; i < q->formats_n; i++) {
         const struct layout one = layout_whole(NULL);
         const struct model *m = c->format[i].model;
-        const struct emit_plan of = {
-            .layout = one, .encoder = c->source > 0 ? m->family : NULL, .towerless = m->towerless};
+        const struct emit_plan of = {.layout = one,
+                                     .encoder = c->source > 0 ? m->family : NULL,
+                                     .short_source = c->short_source,
+                                     .towerless = m->towerless};
         if (emit_refusal(c->emit, &of))
             return err_set(e, ERR_USAGE, "--emit %s: %s", emit_name(c->emit), emit_refusal(c->emit, &of));
         const struct emit_plan p = {.layout = one, .kv = c->format[i].kv};

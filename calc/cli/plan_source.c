@@ -29,6 +29,7 @@ enum err_code plan_source_open(const struct option_values *v, struct model *m, s
 {
     int64_t source = 0;
     TRY(option_count(v, "source", 1, WORKLOAD_TOKENS_MAX, &source, e));
+    c->short_source = source > 0 && source < m->encoder.source_tokens;
     if (source > 0) TRY(model_set_source(m, source, e));
     TRY(refuse(v, m, e));
     if (m->encoder.layers > 0 && m->encoder.source_tokens == 0)

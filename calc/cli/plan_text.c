@@ -10,6 +10,11 @@
 
 static const char IN[] = "  ";
 
+const char *plan_usual(const struct plan_case *c, const char *option)
+{
+    return option_given(c->options, option) || option_get(c->options, "trace") ? "" : " (default)";
+}
+
 static void write_question(struct arena *arena, struct out *o, const struct plan_case *c)
 {
     const struct planner_request *q = &c->request;
@@ -20,7 +25,8 @@ static void write_question(struct arena *arena, struct out *o, const struct plan
         out_printf(o, ": %s requests", units_format_digits(a, q->requests));
     else
         out_printf(o, ": %.4g requests/s", t->rate_per_s);
-    out_printf(o, ", %.0f tokens in, %.0f out%s\n", t->asked_tokens, t->output_tokens,
+    out_printf(o, ", %.0f tokens in%s, %.0f out%s%s\n", t->asked_tokens, plan_usual(c, "prompt"), t->output_tokens,
+               plan_usual(c, "generate"),
                t->prompts[0] < t->prompts[t->n - 1] || t->outputs[0] < t->outputs[t->n - 1] ? " on average" : "");
     const char *promises = plan_promises_text(arena, c);
     plan_say(o, IN, "%s", promises ? promises : "");

@@ -27,11 +27,12 @@ static const char *question(struct report *r)
     char n[TEXT];
     if (!promises) return NULL;
     if (c->request.aim == PLANNER_JOB)
-        return arena_printf(r->arena, "Asked: %s requests of %s, %.0f tokens in and %.0f out on average; %s.",
-                            units_format_digits(n, c->request.requests), c->model, t->asked_tokens, t->output_tokens,
-                            promises);
-    return arena_printf(r->arena, "Asked: %.4g requests a second of %s, %.0f tokens in and %.0f out on average; %s.",
-                        t->rate_per_s, c->model, t->asked_tokens, t->output_tokens, promises);
+        return arena_printf(r->arena, "Asked: %s requests of %s, %.0f tokens in%s and %.0f out%s on average; %s.",
+                            units_format_digits(n, c->request.requests), c->model, t->asked_tokens,
+                            plan_usual(c, "prompt"), t->output_tokens, plan_usual(c, "generate"), promises);
+    return arena_printf(
+        r->arena, "Asked: %.4g requests a second of %s, %.0f tokens in%s and %.0f out%s on average; %s.", t->rate_per_s,
+        c->model, t->asked_tokens, plan_usual(c, "prompt"), t->output_tokens, plan_usual(c, "generate"), promises);
 }
 
 static void answer_money(struct report *r)
@@ -289,6 +290,23 @@ enum err_code report_conventions(struct report *r, struct err *e)
     "Energy is assumed, not measured: full power in prefill, 0.6 of it in decode, 0.15 idle, GPUs alone. Why a "       \
     "server differs, and how to find out: docs/why-does-my-server-differ.md."
 
+/* Whose times these are, and of which devices they are taken over, in the words of ridge plan. */
+static enum err_code method_times(struct report *r, struct err *e)
+{
+    struct out *o;
+    size_t n;
+    TRY(out_memory(r->arena, &o, e));
+    plan_times_say(o, "", r->c);
+    TRY(plan_devices_doubts(r->arena, o, "", r->c, -1, -1, e));
+    const char *text = out_text(o, &n);
+    if (!text) return err_nomem(e);
+    if (n == 0) return ERR_OK;
+    out_str(r->o, "<pre>");
+    report_text(r->o, text);
+    out_str(r->o, "</pre>\n");
+    return ERR_OK;
+}
+
 enum err_code report_method(struct report *r, struct err *e)
 {
     const struct planner_request *q = &r->c->request;
@@ -325,13 +343,7 @@ enum err_code report_method(struct report *r, struct err *e)
         "it, and queues in front of it. Beside the simulator they are within some per cent at the median and up to a "
         "quarter at tails near saturation. Stages, and ranks of one over several nodes, are estimated by "
         "the ratio of floors, and their band is that of a transfer to another device.");
-    if (q->server && q->aim == PLANNER_SERVE)
-        paragraph(r->o, "",
-                  arena_printf(r->arena,
-                               "Steps are those of %s's server; TTFT has the %s that a first token takes "
-                               "beside them, tokenizer and network among it.",
-                               q->server->name,
-                               units_format_time((char[TEXT]){0}, engine_first_s(q->traffic.asked_tokens))));
+    TRY(method_times(r, e));
     paragraph(r->o, "",
               q->server ? "Left out: prefix caches, drafts, swapping, prefill and decode on different GPUs. " LAST
                         : "Left out: tokenizer and network in front of the engine, prefix caches, drafts, swapping, "

@@ -70,6 +70,8 @@ const char *emit_refusal(enum emit_engine engine, const struct emit_plan *p)
     if (p->kv && strcmp(p->kv, "fp8") != 0 && strcmp(p->kv, LATENTS) != 0)
         return "of narrower formats the three engines keep their cache in fp8 alone";
     if (p->encoder && encoder_refusal(engine, p->encoder)) return encoder_refusal(engine, p->encoder);
+    if (p->short_source && engine == EMIT_VLLM) /* WhisperProcessor pads to chunk_length, whisper.py of vLLM */
+        return "vLLM pads every sound to all that the encoder has positions for (30 s): plan it without --source";
     if (p->towerless && engine != EMIT_VLLM)
         return "of the three vLLM alone is known to leave towers out (--language-model-only)";
     switch (engine) {

@@ -25,6 +25,7 @@ struct emit_plan {
     struct layout layout;    /* whole (layout_whole) */
     bool experts;            /* the model has routed ones */
     const char *encoder;     /* its family, of one with an encoder and a decoder; NULL: a decoder alone */
+    bool short_source;       /* of sound, and shorter than what the encoder has positions for */
     bool towerless;          /* towers of images and of sound are not loaded */
     int64_t max_num_seqs;    /* of one attention group, as tokens of a step are; >= 1 */
     int64_t step_tokens;     /* most tokens of a step: the chunk of prompts and those that decode; >= 1 */
