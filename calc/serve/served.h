@@ -80,12 +80,16 @@ enum err_code served_fit_engine(const struct served *s, const char *engine, size
  * engine has none of the first. Errors: ERR_NOMEM. */
 enum err_code served_leave_out(struct served *s, struct err *e);
 
-/* Of ln(predicted/measured) per doubling: the median of the slopes of rows that are alike in all else. */
+/* Of ln(predicted/measured) per doubling of clients, or of ranks, among rows that are alike in all else. Families of
+ * models are what is drawn; MODEL.md "Servers", *Drift*. NAN of none. */
 struct served_drift {
-    double median, se; /* se: standard error of that median, sets drawn independently */
-    double models_se;  /* families drawn: jackknife of the mean of their medians; NAN of one */
-    int64_t sets;      /* slopes */
-    int64_t models;    /* families with such sets */
+    double mean; /* of families' slopes, each weighted by what is known of it; NAN of kind "all" */
+    double half; /* of its 95 % interval, by Student's t; NAN where no group has two families */
+    double p;    /* that there is none: Holm's over all groups and both ways of doubling */
+    double median,
+        se;         /* of the slopes of sets, whoever's; se: standard error of that median, sets drawn independently */
+    int64_t sets;   /* slopes */
+    int64_t models; /* families with such sets */
 };
 
 /* Rows of an engine and kind. Errors are |predicted/measured - 1|, families left out. */
@@ -112,6 +116,28 @@ enum { SERVED_BY_CLIENTS = 1, SERVED_BY_RANKS = 2 };
  * apart, then without "all". Errors: ERR_NOMEM. */
 enum err_code served_groups(struct arena *a, const struct served *s, unsigned by, struct served_group **out,
                             size_t *out_n, struct err *e);
+
+/* What a family's rows say of a slope: in which group, the slope, and its variance (rows drawn). */
+struct served_slope {
+    size_t group;
+    double slope, variance;
+};
+
+/* served_pool -- the slope of each group from those of its families: random effects with one spread of families for
+ * all groups, by moments, intervals by Knapp and Hartung (Statistics in Medicine 22, 2693, 2003), their factor not
+ * below 1. slope [n], group < groups; mean, se [groups]: NAN of a group without families, se NAN where no group has
+ * two. degrees: of freedom of Student's t, 0 where no group has two. */
+void served_pool(const struct served_slope *slope, size_t n, size_t groups, double *mean, double *se, double *degrees);
+
+/* served_holm -- p values so that any of them is below x, of slopes that are all none, with chance x at most (Holm,
+ * Scandinavian Journal of Statistics 6, 65, 1979). NAN are none of them. p, out [n]; n^3 steps. */
+void served_holm(const double *p, size_t n, double *out);
+
+/* served_drifts -- drift_clients and drift_tp of groups of all loads and ranks. Errors: ERR_NOMEM. */
+enum err_code served_drifts(struct arena *a, const struct served *s, struct served_group *g, size_t n, struct err *e);
+
+/* served_ranks -- of a copy: tensor-parallel ranks of all attention groups. */
+double served_ranks(const struct served_row *r);
 
 /* served_is_first -- whether row i is the first of its engine. */
 bool served_is_first(const struct served *s, size_t i);

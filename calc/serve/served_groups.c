@@ -24,34 +24,25 @@ static double quantile(double *v, size_t n, double q)
 
 static double error_of(double predicted_s, double measured_s) { return fabs(predicted_s / measured_s - 1); }
 
-static double ranks_of(const struct served_row *r) { return (double)(r->tp * r->attention_dp); }
-
 /* Room of one group: columns of values, and the rows they are of. */
 struct values {
-    double *error, *slow, *fitted, *baseline, *first, *bias, *log_error, *log_clients, *log_ranks, *scratch, *room;
-    const struct served_row **row;
-    size_t *family; /* of a slope */
-    bool *done;
+    double *error, *slow, *fitted, *baseline, *first, *bias, *log_error, *log_clients, *log_ranks;
     size_t n, first_n;
 };
 
 static enum err_code open_values(struct arena *a, size_t n, struct values *v, struct err *e)
 {
-    double *room = arena_array(a, 11 * (n + 1), sizeof *room);
+    double *room = arena_array(a, 9 * (n + 1), sizeof *room);
     *v = (struct values){.error = room};
-    v->row = arena_array(a, n + 1, sizeof *v->row);
-    v->family = arena_array(a, n + 1, sizeof *v->family);
-    v->done = arena_array(a, n + 1, sizeof *v->done);
-    if (!room || !v->row || !v->family || !v->done) return err_nomem(e);
-    double **const column[] = {&v->slow,      &v->fitted,      &v->baseline,  &v->first,   &v->bias,
-                               &v->log_error, &v->log_clients, &v->log_ranks, &v->scratch, &v->room};
+    if (!room) return err_nomem(e);
+    double **const column[] = {&v->slow, &v->fitted,    &v->baseline,    &v->first,
+                               &v->bias, &v->log_error, &v->log_clients, &v->log_ranks};
     for (size_t i = 0; i < sizeof column / sizeof *column; i++) *column[i] = room + (i + 1) * (n + 1);
     return ERR_OK;
 }
 
 static void add(struct values *v, const struct served_row *r)
 {
-    v->row[v->n] = r;
     v->error[v->n] = error_of(r->predicted_s, r->tpot_s);
     v->slow[v->n] = r->tpot_s / r->predicted_s;
     v->fitted[v->n] = error_of(r->fitted_s, r->tpot_s);
@@ -59,7 +50,7 @@ static void add(struct values *v, const struct served_row *r)
     v->bias[v->n] = r->predicted_s / r->tpot_s - 1;
     v->log_error[v->n] = log(r->predicted_s / r->tpot_s);
     v->log_clients[v->n] = log2(r->clients);
-    v->log_ranks[v->n++] = log2(ranks_of(r));
+    v->log_ranks[v->n++] = log2(served_ranks(r));
     if (r->clients <= SERVED_FIRST_CLIENTS) v->first[v->first_n++] = error_of(r->first_s, r->ttft_s);
 }
 
@@ -74,72 +65,6 @@ static double slope(const struct values *v, const double *x)
     return c1;
 }
 
-static bool same(double x, double y) { return !(x > y) && !(x < y); }
-
-/* Alike in all but clients, or in all but the ranks (experts in parts or not). */
-static bool beside(const struct served_row *x, const struct served_row *y, bool ranks)
-{
-    return strcmp(x->engine, y->engine) == 0 && strcmp(x->version, y->version) == 0 && x->family == y->family &&
-           strcmp(x->device, y->device) == 0 && strcmp(x->weights, y->weights) == 0 &&
-           same(x->prompt_tokens, y->prompt_tokens) && same(x->output_tokens, y->output_tokens) &&
-           x->attention_dp == y->attention_dp &&
-           (ranks ? same(x->clients, y->clients) && (x->ep > 1) == (y->ep > 1) : x->tp == y->tp && x->ep == y->ep);
-}
-
-/* Slopes of a family miss alike, so that families are what is drawn: of their medians the standard error of the mean,
- * sd/sqrt(families), which is its jackknife. room [n]. */
-static void drift_of_models(const double *slopes, const size_t *family, size_t n, double *room,
-                            struct served_drift *out)
-{
-    double sum = 0, squares = 0;
-    out->models = 0;
-    for (size_t i = 0; i < n; i++) {
-        size_t k = 0, of = 0;
-        while (k < i && family[k] != family[i]) k++;
-        if (k < i) continue; /* was counted */
-        for (k = i; k < n; k++)
-            if (family[k] == family[i]) room[of++] = slopes[k];
-        const double m = quantile(room, of, 0.5);
-        out->models++;
-        sum += m;
-        squares += m * m;
-    }
-    const double N = (double)out->models;
-    out->models_se = out->models > 1 ? sqrt(fmax(0, squares - sum * sum / N) / (N * (N - 1))) : (double)NAN;
-}
-
-/* Of rows alike in all else the slope; of all these slopes the median, and the standard error that a median of so many
- * has: sqrt(pi/2)*1.4826*MAD/sqrt(n). NAN of none. */
-static void drift(struct values *v, bool ranks, struct served_drift *out)
-{
-    const double *x = ranks ? v->log_ranks : v->log_clients;
-    double *slopes = v->scratch;
-    size_t n = 0;
-    memset(v->done, 0, (v->n + 1) * sizeof *v->done);
-    for (size_t i = 0; i < v->n; i++) {
-        double of = 0, sx = 0, sy = 0, sxx = 0, sxy = 0;
-        if (v->done[i]) continue;
-        for (size_t k = i; k < v->n; k++) {
-            if (!beside(v->row[i], v->row[k], ranks)) continue;
-            v->done[k] = true;
-            const double dx = x[k] - x[i], dy = v->log_error[k] - v->log_error[i];
-            of++;
-            sx += dx;
-            sy += dy;
-            sxx += dx * dx;
-            sxy += dx * dy;
-        }
-        if (of * sxx - sx * sx <= 1e-9) continue;
-        v->family[n] = v->row[i]->family;
-        slopes[n++] = (of * sxy - sx * sy) / (of * sxx - sx * sx);
-    }
-    *out = (struct served_drift){.sets = (int64_t)n};
-    drift_of_models(slopes, v->family, n, v->room, out);
-    out->median = quantile(slopes, n, 0.5);
-    for (size_t i = 0; i < n; i++) slopes[i] = fabs(slopes[i] - out->median);
-    out->se = n > 1 ? 1.2533 * 1.4826 * quantile(slopes, n, 0.5) / sqrt((double)n) : (double)NAN;
-}
-
 static void finish(struct values *v, struct served_group *g)
 {
     size_t within = 0;
@@ -147,8 +72,6 @@ static void finish(struct values *v, struct served_group *g)
     g->rows = (int64_t)v->n;
     g->first_rows = (int64_t)v->first_n;
     g->within_frac = v->n ? (double)within / (double)v->n : (double)NAN;
-    drift(v, false, &g->drift_clients);
-    drift(v, true, &g->drift_tp);
     g->slope_clients = slope(v, v->log_clients);
     g->slope_tp = slope(v, v->log_ranks);
     g->bias_frac = (quantile(v->bias, v->n, 0.5) + quantile(v->bias, v->n, 0.5 + 0.5 / fmax(1, (double)v->n))) / 2;
@@ -178,7 +101,7 @@ static size_t load_of(const struct served_row *r)
 
 static size_t rank_of(const struct served_row *r)
 {
-    const double n = ranks_of(r);
+    const double n = served_ranks(r);
     return n <= 1 ? 0 : n <= 2 ? 1 : n <= 4 ? 2 : n <= 8 ? 3 : 4;
 }
 
@@ -255,5 +178,5 @@ enum err_code served_groups(struct arena *a, const struct served *s, unsigned by
             TRY(add_groups(a, s, &g, by, *out, out_n, e));
         }
     }
-    return ERR_OK;
+    return by ? ERR_OK : served_drifts(a, s, *out, *out_n, e);
 }
