@@ -268,7 +268,7 @@ static void test_unknown(void **state)
         {7, "\"model_type\":\"internvl_vision\"" SIDES ",\"image_size\":28,\"patch_size\":7,\"use_qk_norm\":true",
          "use_qk_norm"},
         {7, "\"model_type\":\"internvl_vision\"" SIDES ",\"image_size\":28,\"patch_size\":[7,14]", "patch_size"},
-        {23, "\"width\":32,\"layers\":3,\"mlp_ratio\":2.6,\"use_cls_token\":true", "use_cls_token"},
+        {22, "\"width\":32,\"layers\":3,\"mlp_ratio\":2.6,\"use_cls_token\":true", "use_cls_token"},
         {10, "\"model_type\":\"glm_ocr_vision\",\"attention_bias\":false", "attention_bias"},
     };
     (void)state;
