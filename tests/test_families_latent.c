@@ -58,6 +58,18 @@ static const struct subject SUBJECTS[] = {
      0,
      2 * 3 * 3 * 15,
      2 * 3 * 25},
+    {"deepseek-ocr", /* published: 3B with its encoders, 570M active without the embedding; no latents */
+     "{\"model_type\":\"deepseek_vl_v2\",\"language_config\":{\"model_type\":\"deepseek_v2\",\"hidden_size\":1280,"
+     "\"num_hidden_layers\":12,\"num_attention_heads\":10,\"num_key_value_heads\":10,\"intermediate_size\":6848,"
+     "\"moe_intermediate_size\":896,\"n_routed_experts\":64,\"n_shared_experts\":2,\"num_experts_per_tok\":6,"
+     "\"first_k_dense_replace\":1,\"vocab_size\":129280,\"kv_lora_rank\":null,\"q_lora_rank\":null,"
+     "\"qk_nope_head_dim\":0,\"qk_rope_head_dim\":0,\"v_head_dim\":0,\"use_mla\":false}}",
+     {ENDS(129280, 1280), HEAD(129280, 1280), NORMS(2, 1280, 12), QKVO(1280, 1280, 1280, 12), GATED(1280, 6848, 1),
+      EXPERTS(1280, 896, 11, 64, 6), GATED(1280, 2 * 896, 11), EACH("gate", 64, 1280, 11)},
+     12 * 2 * 1280,
+     0,
+     0,
+     0},
     {"glm-5.3-flash", /* published: 320B with the multi-token layer, 18B active; indexer keys of four tokens */
      "{\"model_type\":\"glm5_next\",\"text_config\":{\"model_type\":\"glm5_next_text\",\"hidden_size\":4096,"
      "\"num_hidden_layers\":45,\"num_attention_heads\":64,\"vocab_size\":154880,\"intermediate_size\":12288,"
@@ -166,6 +178,7 @@ static void test_refused(void **state)
         {V3 ",\"mla_use_output_gate\":true}", "a gate of the latent attention"},
         {V3 ",\"gated_norm_rank\":16}", "norms with gates"},
         {V3 ",\"hc_mult\":4}", "several residual streams"},
+        {V3 ",\"use_mla\":false,\"attention_bias\":true}", "attention_bias without latents is not known"},
         {"{\"model_type\":\"hy_v4\",\"index_topk_freq\":3" SMALL_DSA, "index_topk_freq without indexer_types"},
         {"{\"model_type\":\"axk2\",\"index_topk_freq\":4" SMALL_DSA, "index_topk_freq without indexer_types"},
         {"{\"model_type\":\"hy_v4\",\"index_topk_pattern\":\"FSSS\"" SMALL_DSA, "index_topk_pattern without"},

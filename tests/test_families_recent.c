@@ -213,6 +213,12 @@ static void test_published(void **state)
     /* Qwen3-30B-A3B, from which it was made, and 64 experts of 128 a layer with their routing bias */
     assert_true(p.total == 30532122624.0 + 48.0 * (64.0 * 3 * 2048 * 128 + 128));
     assert_true(p.total > 32.5e9 && p.total < 33.5e9);
+    /* eight choices lie in four pairs at the least and in eight at the most: 3.19 to 3.34 billion without the embedding,
+     * published 3.14 to 3.28 (arXiv 2508.07785) */
+    const double group = 48.0 * 3 * 2048 * 128;
+    assert_true(p.active_max - p.active_min == 4 * group);
+    assert_true(p.active > p.active_min && p.active < p.active_max);
+
     arena_close(a);
 }
 
@@ -308,6 +314,12 @@ static void test_rounded(void **state)
         assert_int_equal(cost_parameters(a, &m, &PLAIN, &p, &e), ERR_OK);
         if (!(fabs(p.total - OF[i].published) <= OF[i].within))
             fail_msg("%s: %.0f, published as %g", OF[i].model, p.total, OF[i].published);
+        assert_int_equal(p.active_min < p.active_max, strcmp(OF[i].model, "longcat-flash") == 0);
+        if (!(p.active_min < p.active_max)) continue;
+        /* none to 12 experts of 28 layers: published 18.6 to 31.3 billion without the embedding (arXiv 2509.01322) */
+        const double table = 131072.0 * 6144, expert = 28.0 * 3 * 6144 * 2048;
+        assert_true(p.active_max - p.active_min == 12 * expert);
+        assert_true(fabs(p.active_min - table - 18.6e9) < .1e9 && fabs(p.active_max - table - 31.3e9) < .1e9);
     }
     arena_close(a);
 }

@@ -127,6 +127,9 @@ static void test_bytes_of_a_small_model(void **state)
         {"{\"quant_method\":\"modelopt\",\"quant_algo\":\"NVFP4\",\"ignore\":[\"lm_head\"]}",
          LAYER / 2.0 + 2464 + 8 * MATRICES},
         {"{\"quant_method\":\"modelopt\",\"quant_algo\":\"FP8\",\"ignore\":[\"lm_head\"]}", LAYER + 8 * MATRICES},
+        /* a byte for 32: 1464 groups as above */
+        {"{\"quant_method\":\"mxfp8\",\"weight_block_size\":[1,32],\"ignored_layers\":[\"lm_head\"]}", LAYER + 1464},
+        {"{\"quant_method\":\"modelopt_mxfp8\",\"quant_algo\":\"MXFP8\",\"ignore\":[\"lm_head\"]}", LAYER + 1464},
         /* one matrix of one layer would be a third of a byte a layer: all q_proj instead */
         {"{\"quant_method\":\"fp8\",\"modules_to_not_convert\":[\"lm_head\",\"q_proj\"]}",
          LAYER + Q + 4 * (MATRICES - 1)},
@@ -272,6 +275,13 @@ static void test_mlx_overrides(void **state)
     assert_null(m.weights_unknown);
     assert_true(stored(a, &m) == 2 * (ATTENTION * four + 5 * 64 * eight + experts) + 64 * 64 * (2 - four) +
                                      64 * 64 * four + 64 * 64 * 2.0 + 2 * REST);
+    /* the head, whose name has no dot */
+    m = model_of(a, EXPERTS, "{\"group_size\":64,\"bits\":4,\"lm_head\":{\"group_size\":64,\"bits\":8}}");
+    assert_null(m.weights_unknown);
+    assert_true(stored(a, &m) ==
+                2 * (ATTENTION * four + 5 * 64 * four + experts) + 64 * 64 * (four + eight) + 2 * REST);
+    m = model_of(a, EXPERTS, "{\"group_size\":64,\"bits\":4,\"others\":{\"rank\":64}}");
+    assert_non_null(strstr(m.weights_unknown, "\"others\""));
     arena_close(a);
 }
 

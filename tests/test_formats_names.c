@@ -95,6 +95,7 @@ static void test_what_cannot_be_priced_says_why(void **state)
         {"{\"quant_method\":\"modelopt\",\"quant_algo\":\"W2\"}", "\"W2\""},
         {"{\"quant_method\":\"modelopt\",\"quant_algo\":\"NVFP4\",\"group_size\":32}", "\"NVFP4\""},
         {"{\"quant_method\":\"modelopt\",\"quant_algo\":\"MIXED_PRECISION\"}", "without quantized_layers"},
+        {"{\"quant_method\":\"modelopt_fp4\",\"ignore\":[\"lm_head\"]}", "names no quant_algo"},
     };
     for (size_t i = 0; i < COUNT(CASES); i++) {
         struct arena *a = arena_open();

@@ -20,6 +20,10 @@ struct tower_case {
     EACH("q, k, v, out", 4 * 32, 32, 3), EACH("their biases", 4, 32, 3), EACH("fc1, fc2", 2 * 80, 32, 3),              \
         EACH("their biases", 1, 80 + 32, 3), EACH("layer_norm1, 2", 4, 32, 3), EACH("post_layernorm", 2, 32, 1),       \
         EACH("position_embedding", positions, 32, 1), EACH("patch_embedding", 3 * (side) * (side) + 1, 32, 1)
+#define POOLING_HEAD                                                                                                   \
+    EACH("probe", 1, 32, 1), EACH("attention.in_proj", 3 * 32, 32 + 1, 1), EACH("attention.out_proj", 32, 32 + 1, 1),  \
+        EACH("layernorm", 2, 32, 1), EACH("mlp.fc1", 80, 32 + 1, 1), EACH("mlp.fc2", 32, 80 + 1, 1)
+#define CLIP_SIDES SIDES ",\"image_size\":28,\"patch_size\":7"
 #define QWEN3 "\"depth\":3,\"hidden_size\":32,\"intermediate_size\":80,\"patch_size\":4,\"num_position_embeddings\":25,"
 #define QWEN3_TENSORS                                                                                                  \
     EACH("qkv, proj", 4 * 32, 32, 3), EACH("their biases", 4, 32, 3), EACH("fc1, fc2", 2 * 80, 32, 3),                 \
@@ -65,7 +69,7 @@ static const struct tower_case CASES[] = {
      4,
      0},
     {"paligemma",
-     "\"model_type\":\"siglip_vision_model\"" SIDES ",\"image_size\":28,\"patch_size\":7",
+     "\"model_type\":\"siglip_vision_model\"" CLIP_SIDES ",\"vision_use_head\":false",
      "",
      NULL,
      {SIGLIP(16, 7), EACH("linear", 48, 32 + 1, 1)},
@@ -120,6 +124,104 @@ static const struct tower_case CASES[] = {
       EACH("patch_embed", 3 * 2 * 7 * 7 + 1, 32, 1), GLM_BEHIND(48, 3 * 48)},
      0,
      14},
+    {"paligemma", /* a file that says nothing of the head has it */
+     "\"model_type\":\"siglip_vision_model\"" CLIP_SIDES,
+     "",
+     NULL,
+     {SIGLIP(16, 7), POOLING_HEAD, EACH("linear", 48, 32 + 1, 1)},
+     16,
+     0},
+    {"gemma3",
+     "\"model_type\":\"siglip_vision_model\"" CLIP_SIDES ",\"vision_use_head\":true",
+     ",\"mm_tokens_per_image\":4",
+     NULL,
+     {SIGLIP(16, 7), POOLING_HEAD, EACH("mm_soft_emb_norm", 1, 32, 1), EACH("mm_input_projection", 32, 48, 1)},
+     4,
+     0},
+    {"llava", /* of the features of two layers */
+     "\"model_type\":\"siglip_vision_model\"" CLIP_SIDES ",\"vision_use_head\":false",
+     ",\"vision_feature_layer\":[1,-1],\"multimodal_projector_bias\":false",
+     NULL,
+     {SIGLIP(16, 7), EACH("linear_1", 48, 2 * 32, 1), EACH("linear_2", 48, 48, 1)},
+     16,
+     0},
+    {"llava_onevision",
+     "\"model_type\":\"siglip_vision_model\"" CLIP_SIDES ",\"vision_use_head\":false",
+     "",
+     NULL,
+     {SIGLIP(16, 7), EACH("linear_1", 48, 32 + 1, 1), EACH("linear_2", 48, 48 + 1, 1), EACH("image_newline", 1, 48, 1)},
+     16,
+     0},
+    {"llava_next",
+     "\"model_type\":\"clip_vision_model\"" CLIP_SIDES,
+     "",
+     NULL,
+     {EACH("q, k, v, out", 4 * 32, 32, 3), EACH("their biases", 4, 32, 3), EACH("fc1, fc2", 2 * 80, 32, 3),
+      EACH("their biases", 1, 80 + 32, 3), EACH("layer_norm1, 2", 4, 32, 3), EACH("class, positions", 1 + 17, 32, 1),
+      EACH("patch_embedding", 3 * 7 * 7, 32, 1), EACH("pre_layrnorm, post_layernorm", 4, 32, 1),
+      EACH("linear_1", 48, 32 + 1, 1), EACH("linear_2", 48, 48 + 1, 1), EACH("image_newline", 1, 48, 1)},
+     16,
+     0},
+    {"llava",
+     "\"model_type\":\"pixtral\"" CLIP_SIDES,
+     "",
+     NULL,
+     {EACH("q, k, v, o", 4 * 32, 32, 3), EACH("gate, up, down", 3 * 80, 32, 3), EACH("norms", 2, 32, 3),
+      EACH("patch_conv", 3 * 7 * 7, 32, 1), EACH("ln_pre", 1, 32, 1), EACH("linear_1", 48, 32 + 1, 1),
+      EACH("linear_2", 48, 48 + 1, 1)},
+     0,
+     7},
+    {"aya_vision",
+     "\"model_type\":\"siglip_vision_model\"" CLIP_SIDES ",\"vision_use_head\":false",
+     ",\"alignment_intermediate_size\":24",
+     NULL,
+     {SIGLIP(16, 7), EACH("layernorm", 2, 4 * 32, 1), EACH("linear_1", 24, 4 * 32 + 1, 1),
+      EACH("linear_2", 48, 12 + 1, 1)},
+     4,
+     0},
+    {"cohere2_vision",
+     "\"model_type\":\"siglip_vision_model\"" CLIP_SIDES ",\"vision_use_head\":false",
+     ",\"alignment_intermediate_size\":24",
+     NULL,
+     {SIGLIP(16, 7), EACH("linear_1", 24, 4 * 32 + 1, 1), EACH("linear_2", 48, 12 + 1, 1)},
+     4,
+     0},
+    {"lfm2_vl",
+     "\"model_type\":\"siglip2_vision_model\"" SIDES ",\"num_patches\":9,\"patch_size\":4,\"vision_use_head\":false",
+     ",\"projector_hidden_size\":20",
+     NULL,
+     {SIGLIP(9, 4), EACH("layer_norm", 2, 4 * 32, 1), EACH("linear_1", 20, 4 * 32 + 1, 1), EACH("linear_2", 48, 21, 1)},
+     0,
+     8},
+    {"lfm2_vl",
+     "\"model_type\":\"siglip2_vision_model\"" SIDES ",\"num_patches\":9,\"patch_size\":4",
+     ",\"projector_hidden_size\":20,\"projector_bias\":false,\"projector_use_layernorm\":false,"
+     "\"downsample_factor\":3",
+     NULL,
+     {SIGLIP(9, 4), POOLING_HEAD, EACH("linear_1", 20, 9 * 32, 1), EACH("linear_2", 48, 20, 1)},
+     0,
+     12},
+    {"minimax_m3_vl",
+     "\"patch_size\":4,\"spatial_merge_size\":2" SIDES,
+     ",\"projector_hidden_size\":20",
+     NULL,
+     {EACH("q, k, v, out", 4 * 32, 32, 3), EACH("their biases", 4, 32, 3), EACH("fc1, fc2", 2 * 80, 32, 3),
+      EACH("their biases", 1, 80 + 32, 3), EACH("layer_norm1, 2", 4, 32, 3), EACH("patch", 3 * 2 * 4 * 4, 32, 1),
+      EACH("pre_layrnorm", 2, 32, 1), EACH("linear_1", 20, 32 + 1, 1), EACH("linear_2", 48, 20 + 1, 1),
+      EACH("merge_linear_1", 20, 4 * 48 + 1, 1), EACH("merge_linear_2", 48, 20 + 1, 1)},
+     0,
+     8},
+    {"step3p7", /* 2.6 times 32 is 83, rounded down; 4 x 4 patches become one token */
+     "\"width\":32,\"layers\":3,\"heads\":4,\"mlp_ratio\":2.6,\"image_size\":28,\"patch_size\":7",
+     ",\"projector_bias\":true",
+     NULL,
+     {EACH("q, k, v, out", 4 * 32, 32, 3), EACH("their biases", 4, 32, 3), EACH("fc1, fc2", 2 * 83, 32, 3),
+      EACH("their biases", 1, 83 + 32, 3), EACH("layernorms", 4, 32, 3), EACH("lambda_1, 2", 2, 32, 3),
+      EACH("patch_embedding", 3 * 7 * 7, 32, 1), EACH("position_embedding", 16, 32, 1), EACH("pre_layernorm", 2, 32, 1),
+      EACH("downsampler1", 2 * 32, 9 * 32 + 1, 1), EACH("downsampler2", 4 * 32, 9 * 2 * 32 + 1, 1),
+      EACH("multi_modal_projector", 48, 4 * 32 + 1, 1)},
+     1,
+     0},
 };
 
 static struct model read_case(struct arena *a, const struct tower_case *c, const char *vision)
@@ -166,9 +268,7 @@ static void test_unknown(void **state)
         {7, "\"model_type\":\"internvl_vision\"" SIDES ",\"image_size\":28,\"patch_size\":7,\"use_qk_norm\":true",
          "use_qk_norm"},
         {7, "\"model_type\":\"internvl_vision\"" SIDES ",\"image_size\":28,\"patch_size\":[7,14]", "patch_size"},
-        {4,
-         "\"model_type\":\"siglip_vision_model\"" SIDES ",\"image_size\":28,\"patch_size\":7,\"vision_use_head\":true",
-         "vision_use_head"},
+        {22, "\"width\":32,\"layers\":3,\"mlp_ratio\":2.6,\"use_cls_token\":true", "use_cls_token"},
         {10, "\"model_type\":\"glm_ocr_vision\",\"attention_bias\":false", "attention_bias"},
     };
     (void)state;
@@ -181,8 +281,52 @@ static void test_unknown(void **state)
     }
 }
 
+/* Encoders of sound of Qwen3: three convolutions over bands and time, keys with bias, no stored positions. */
+static void test_ears(void **state)
+{
+    static const struct tensors TENSORS[] = {
+        EACH("conv2d1", 6, 9 + 1, 1),        EACH("conv2d2, 3", 6, 9 * 6 + 1, 2), EACH("conv_out", 32, 6 * 3, 1),
+        EACH("q, k, v, out", 4 * 32, 32, 3), EACH("their biases", 4, 32, 3),      EACH("fc1, fc2", 2 * 80, 32, 3),
+        EACH("their biases", 1, 80 + 32, 3), EACH("layer norms", 4, 32, 3),       EACH("ln_post", 2, 32, 1),
+        EACH("proj1", 32, 32 + 1, 1),        EACH("proj2", 48, 32 + 1, 1)};
+    static const struct {
+        const char *before, *encoder, *more, *after;
+        double tokens;
+    } EARS[] = {/* 30 chunks of 100 frames, 13 places each; 21 of 140 and one of 60, 18 and 8 */
+                {"{\"model_type\":\"qwen3_asr\",", "qwen3_asr_encoder", "", "}", 390},
+                {"{\"model_type\":\"qwen3_asr\",\"thinker_config\":{\"model_type\":\"qwen3_asr_thinker\",",
+                 "qwen3_asr_audio_encoder", ",\"n_window\":70", "}}", 21 * 18 + 8},
+                {"{\"model_type\":\"qwen3_omni_moe\",\"thinker_config\":{\"model_type\":\"qwen3_omni_moe_thinker\",",
+                 "qwen3_omni_moe_audio_encoder", "", "}}", 390}};
+    (void)state;
+    struct arena *a = arena_open();
+    double want = 0;
+    for (size_t i = 0; i < sizeof TENSORS / sizeof TENSORS[0]; i++)
+        want += (double)TENSORS[i].rows * (double)TENSORS[i].cols * (double)TENSORS[i].times;
+    for (size_t i = 0; i < sizeof EARS / sizeof EARS[0]; i++) {
+        struct json j;
+        struct model m;
+        struct err e = {.code = ERR_OK};
+        const char *text =
+            arena_printf(a,
+                         "%s\"audio_config\":{\"model_type\":\"%s\",\"d_model\":32,\"encoder_layers\":3,"
+                         "\"encoder_ffn_dim\":80,\"num_mel_bins\":20,\"downsample_hidden_size\":6,\"output_dim\":48%s},"
+                         "\"text_config\":{\"model_type\":\"qwen3\",\"hidden_size\":48,\"num_hidden_layers\":2,"
+                         "\"num_attention_heads\":4,\"num_key_value_heads\":4,\"intermediate_size\":96,"
+                         "\"vocab_size\":31}%s",
+                         EARS[i].before, EARS[i].encoder, EARS[i].more, EARS[i].after);
+        assert_int_equal(json_parse(a, "c.json", text, strlen(text), &j, &e), ERR_OK);
+        if (model_parse(a, &j, &m, &e) != ERR_OK) fail_msg("%zu: %s", i, e.text);
+        if (!(fabs(m.audio.params - want) < 0.5))
+            fail_msg("%zu: %.0f, its tensors %.0f (%s)", i, m.audio.params, want, m.notes ? m.notes : "");
+        if (fabs(m.audio.tokens - EARS[i].tokens) > 0) fail_msg("%zu: %g tokens", i, m.audio.tokens);
+    }
+    arena_close(a);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors), cmocka_unit_test(test_unknown)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_tensors), cmocka_unit_test(test_ears),
+                                       cmocka_unit_test(test_unknown)};
     return cmocka_run_group_tests_name("towers", tests, NULL, NULL);
 }

@@ -216,6 +216,10 @@ enum err_code estimate_beside_open(struct arena *a, const struct estimate_reques
 enum err_code estimate_diffusion_open(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
                                       struct err *e);
 
+/* estimate_active_varies -- whether tokens use parameters in different numbers (experts of no computation, of groups).
+ */
+bool estimate_active_varies(const struct estimate_case *c);
+
 /* estimate_passes -- passes that settle `generate` tokens of a diffusion model, the last block like the others;
  * estimate_tokens_per_pass -- tokens that a pass settles, on average; of other models NAN and 1. */
 double estimate_passes(const struct estimate_case *c, int64_t generate);
@@ -244,7 +248,8 @@ struct estimate_row {
     double prefill_sent_bytes, prefill_fabric_bytes, decode_sent_bytes, decode_fabric_bytes;
     int64_t gpus, tp, replicas, batch, context, prompt_tokens, generate_tokens, layers, max_context_tokens;
     double total_params, active_params;
-    double stored_bytes, stored_elements; /* NAN without a checkpoint */
+    double active_params_min, active_params_max; /* NAN: all tokens use as many */
+    double stored_bytes, stored_elements;        /* NAN without a checkpoint */
     double tower_params, tower_bytes, mtp_params, mtp_weight_bytes;
     double audio_params, audio_bytes, image_tokens, image_token_pixels, audio_tokens; /* tokens: NAN not known */
     double lora_params, lora_bytes, lora_flops_per_token, lora_slot_bytes;

@@ -44,14 +44,20 @@ static void write_offload(struct out *o, const struct estimate_case *c, const st
                  units_format_count(a, ceil(offload_hides_tokens(&c->offload, lin->bits / 8, peak))));
 }
 
+bool estimate_active_varies(const struct estimate_case *c) { return c->params.active_min < c->params.active_max; }
+
 static void write_model_lines(struct out *o, const struct estimate_case *c)
 {
     const struct model *m = &c->model;
-    char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], d[UNITS_TEXT_MAX], active[UNITS_TEXT_MAX + 16] = "";
+    char a[UNITS_TEXT_MAX], b[UNITS_TEXT_MAX], d[UNITS_TEXT_MAX], active[3 * UNITS_TEXT_MAX + 40] = "";
     const struct dtype *lin = model_linear_format(m);
     const double kv = step_kv_bytes_per_token_full(c->step) + step_kv_bytes_per_token_windowed(c->step) +
                       step_kv_bytes_per_token_index(c->step);
-    if (c->params.active < c->params.total)
+    if (estimate_active_varies(c))
+        (void)snprintf(active, sizeof active, " (%s active, %s to %s by the token)",
+                       units_format_count(a, c->params.active), units_format_count(b, c->params.active_min),
+                       units_format_count(d, c->params.active_max));
+    else if (c->params.active < c->params.total)
         (void)snprintf(active, sizeof active, " (%s active)", units_format_count(a, c->params.active));
     char half[32] = "";
     if (m->encoder.layers > 0) (void)snprintf(half, sizeof half, "%lld+", (long long)m->encoder.layers);

@@ -1,3 +1,5 @@
+#include <math.h>
+
 #include "calc/cost/build.h"
 
 /* Sizes of a rank: numbers that divide, or with symbols for the ranks. */
@@ -580,6 +582,20 @@ static double chosen_of(const struct ffn *f, bool by_group)
     return 1 - missed;
 }
 
+/* The fewest and the most that a token may work on, as shares of all: with n choices of E experts and others that
+ * compute nothing, n less those others to n; of groups of g, those that n choices behind one another lie in to one
+ * each.
+ */
+static void chosen_bounds(const struct ffn *f, bool by_group, double *least, double *most)
+{
+    const double all = (double)f->experts, idle = (double)f->idle_experts;
+    const double n = (double)f->experts_per_token * (all + idle) / all;
+    const double groups = by_group ? all / (double)f->group_experts : all;
+    *least = fmax(0, n - idle) / all;
+    if (by_group) *least = ceil(fmax(0, n - idle) / (double)f->group_experts) / groups;
+    *most = fmin(n, groups) / groups;
+}
+
 enum err_code cost_parameters(struct arena *a, const struct model *m, const struct cost_conventions *v,
                               struct cost_parameters *out, struct err *e)
 {
@@ -606,11 +622,17 @@ enum err_code cost_parameters(struct arena *a, const struct model *m, const stru
             if (x->idle) continue;
             if (op->kind != OP_EXPERTS) {
                 r.active += elems;
+                r.active_min += elems;
+                r.active_max += elems;
                 continue;
             }
             const struct ffn *f = &m->kinds[op->kind_index].ffn;
+            double least, most;
+            chosen_bounds(f, op->by_group, &least, &most);
             r.routed += elems;
             r.active += elems * chosen_of(f, op->by_group);
+            r.active_min += elems * least;
+            r.active_max += elems * most;
         }
     }
     if (!(r.total < 9007199254740992.0))

@@ -300,9 +300,11 @@ enum err_code cost_size(struct sym_ctx *c, const struct cost_symbols *y, const s
                         const struct sym *var, const struct sym **out, struct err *e);
 
 /* cost_parameters -- exact counts: total counts every stored tensor once (tied head once, routing buffers included);
- * active takes experts_per_token of the experts; Errors: ERR_RANGE beyond 2^53. */
+ * active takes experts_per_token of the experts. Tokens whose choices are of no computation, or that meet fewer groups,
+ * use from active_min to active_max of them, active in the mean; equal where all use as many (MODEL.md "experts").
+ * Errors: ERR_RANGE beyond 2^53. */
 struct cost_parameters {
-    double total, active, embedding, head, routed;
+    double total, active, active_min, active_max, embedding, head, routed;
 };
 enum err_code cost_parameters(struct arena *a, const struct model *m, const struct cost_conventions *v,
                               struct cost_parameters *out, struct err *e);

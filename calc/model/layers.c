@@ -303,10 +303,33 @@ static enum err_code run_again(struct reader *r)
     return ERR_OK;
 }
 
+/* Files of a family with latents whose attention has none: use_mla is false, or both widths of keys are 0 (vLLM looks
+ * at the widths alone). */
+static enum err_code has_no_latents(struct reader *r, bool *out)
+{
+    struct json j;
+    int64_t nope = 1, rope = 1;
+    bool latent;
+    TRY(reader_flag(r, &r->text, "use_mla", true, &latent));
+    if (json_get(&r->text, "qk_nope_head_dim", &j)) TRY(json_int(&j, 0, INT64_C(1) << 20, &nope, r->e));
+    if (json_get(&r->text, "qk_rope_head_dim", &j)) TRY(json_int(&j, 0, INT64_C(1) << 20, &rope, r->e));
+    *out = !latent || (nope == 0 && rope == 0);
+    return ERR_OK;
+}
+
 enum err_code reader_attention(struct reader *r, struct mixer *x)
 {
+    bool plain = true, bias;
     if (r->family->attention) return r->family->attention(r, x);
-    return r->family->latent ? read_latent(r, x) : read_attention(r, x);
+    if (r->family->latent) TRY(has_no_latents(r, &plain));
+    if (!plain) return read_latent(r, x);
+    if (r->family->latent) {
+        TRY(reader_flag(r, &r->text, "attention_bias", false, &bias));
+        if (bias)
+            return err_set(r->e, ERR_INPUT, "%s: attention_bias without latents is not known of the %s family",
+                           r->text.file, r->family->name);
+    }
+    return read_attention(r, x);
 }
 
 enum err_code reader_layers(struct reader *r)

@@ -106,6 +106,7 @@ static const struct method METHODS[] = {
     {"fp8", stored_fp8, {NULL}},
     {"fbgemm_fp8", stored_fp8_rows, {NULL}},
     {"mxfp4", stored_mxfp4, {NULL}},
+    {"mxfp8", stored_mxfp8, {NULL}},
     {"awq", stored_awq, {NULL}},
     {"gptq", stored_gptq, {NULL}},
     {"bitsandbytes", stored_bitsandbytes, {NULL}},
@@ -113,6 +114,8 @@ static const struct method METHODS[] = {
     {"compressed-tensors", stored_compressed, {NULL}},
     {"modelopt", stored_modelopt, {NULL}},
     {"modelopt_fp4", stored_modelopt, {NULL}},
+    {"modelopt_mxfp8", stored_modelopt, {NULL}},
+    {"modelopt_mixed", stored_modelopt, {NULL}},
     {"auto-round", stored_auto_round, {"extra_config", "block_name_to_quantize"}},
     {"intel/auto-round", stored_auto_round, {"extra_config", "block_name_to_quantize"}},
     {"torchao", stored_torchao, {"quant_type", "quant_type_kwargs"}},
@@ -146,7 +149,7 @@ static bool has_unread(const struct json *q, const struct method *method, bool n
                                        "producer"};
     struct json item;
     for (size_t i = 0; i < json_len(q) && json_at(q, i, which, &item); i++) {
-        bool read = names_are_keys && strchr(*which, '.');
+        bool read = names_are_keys && (strchr(*which, '.') || stored_mlx_part(&item));
         for (size_t k = 0; k < sizeof READ / sizeof READ[0]; k++) read = read || strcmp(READ[k], *which) == 0;
         for (size_t k = 0; method && k < sizeof method->reads / sizeof method->reads[0] && method->reads[k]; k++)
             read = read || strcmp(method->reads[k], *which) == 0;

@@ -262,7 +262,10 @@ enum err_code stored_modelopt(struct stored *s, const struct json *q)
     const char *name = "";
     TRY(read_cache_algorithm(s, q));
     TRY(read_word(s, q, "quant_algo", &name));
-    if (s->m->weights_unknown || *name == '\0') return ERR_OK; /* the cache alone */
+    if (s->m->weights_unknown) return ERR_OK;
+    const bool cache = json_has(q, "kv_cache_quant_algo") || json_has(q, "kv_cache_scheme");
+    if (*name == '\0') /* the cache alone */
+        return cache ? ERR_OK : stored_unknown(s, "stored by ModelOpt, and the file names no quant_algo", "");
     TRY(stored_keep(s, q));
     if (strcmp(name, "MIXED_PRECISION") == 0) {
         if (!json_get(q, "quantized_layers", &j))

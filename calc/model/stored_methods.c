@@ -102,12 +102,29 @@ enum err_code stored_fp8(struct stored *s, const struct json *q)
     return stored_keep(s, q);
 }
 
-enum err_code stored_fp8_rows(struct stored *s, const struct json *q)
+/* One format of every linear layer but those that a list leaves out. */
+static enum err_code stored_all(struct stored *s, const struct json *q, const char *format)
 {
     struct dtype *d;
-    TRY(stored_named(s, "fp8-row", &d));
+    TRY(stored_named(s, format, &d));
     s->plan.linear = d;
     return stored_keep(s, q);
+}
+
+enum err_code stored_fp8_rows(struct stored *s, const struct json *q) { return stored_all(s, q, "fp8-row"); }
+
+/* Blocks of 1 x 32; others are not MX. */
+enum err_code stored_mxfp8(struct stored *s, const struct json *q)
+{
+    struct json j, item;
+    if (json_get(q, "weight_block_size", &j)) {
+        int64_t side[2] = {0, 0};
+        if (!json_is_array(&j) || json_len(&j) != 2) return json_want(&j, "a list of two block sides", s->e);
+        for (size_t i = 0; i < 2 && json_at(&j, i, NULL, &item); i++)
+            TRY(json_int(&item, 1, GROUP_MAX, &side[i], s->e));
+        if (side[0] != 1 || side[1] != 32) return json_want(&j, "[1, 32], the blocks of MXFP8", s->e);
+    }
+    return stored_all(s, q, "mxfp8");
 }
 
 /* Published files convert experts only. */
@@ -225,6 +242,12 @@ static enum err_code mlx_format(struct stored *s, const struct json *q, struct d
 }
 
 /* Every linear layer and the embedding; members whose names have dots say otherwise for single modules. */
+/* Members named as modules have dots, but for one at the top of the model: lm_head. */
+bool stored_mlx_part(const struct json *member)
+{
+    return json_is_object(member) && (json_has(member, "bits") || json_has(member, "mode"));
+}
+
 enum err_code stored_mlx(struct stored *s, const struct json *q)
 {
     struct dtype *d, *own;
@@ -235,7 +258,7 @@ enum err_code stored_mlx(struct stored *s, const struct json *q)
     if (!d) return ERR_OK;
     s->plan.linear = s->plan.elsewhere = d;
     for (size_t i = 0; json_at(q, i, &key, &item); i++) {
-        if (!strchr(key, '.')) continue;
+        if (!strchr(key, '.') && !stored_mlx_part(&item)) continue;
         own = d;
         if (json_is_object(&item)) {
             TRY(mlx_format(s, &item, &own));

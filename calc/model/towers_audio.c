@@ -16,11 +16,13 @@ struct ear {
 };
 
 struct ear_row {
-    const char *name, *root;
-    const char *encoder;  /* model_type of audio_config */
-    bool sized;           /* the class has Whisper large's sizes as defaults, and that type */
-    bool fixed_positions; /* sines, which are not stored */
-    enum err_code (*join)(struct ear *x);
+    const char *name;
+    const char *roots[3];                 /* model_type of the file, or of its part that listens */
+    const char *encoders[2];              /* model_type of audio_config */
+    bool sized;                           /* the class has Whisper large's sizes as defaults, and that type */
+    bool fixed_positions;                 /* sines, which are not stored */
+    enum err_code (*join)(struct ear *x); /* behind Whisper's encoder; NULL of another kind: */
+    enum err_code (*all)(struct ear *x);  /* counts everything */
 };
 
 /* ---- what is behind the encoder ---- */
@@ -153,18 +155,70 @@ static enum err_code count_whisper(struct ear *x)
     return x->row->join(x);
 }
 
+/* ---- Qwen3-Omni, Qwen3-ASR ---- */
+
+static int64_t halved(int64_t n) { return n / 2 + n % 2; }
+
+/* Three convolutions of 3 x 3 and stride 2 over bands and time, what is left of the bands side by side into the width;
+ * Whisper's layers, keys with bias, positions by sines; a norm, two products. Chunks of twice n_window frames of 10 ms
+ * are read apart. */
+static enum err_code count_qwen3(struct ear *x)
+{
+    struct count *c = &x->c;
+    int64_t channels, out, window;
+    const bool asr = strcmp(x->row->name, "Qwen3-ASR audio") == 0;
+    TRY(towers_vision_size(c, "encoder_layers", asr ? 24 : 32, &c->layers));
+    TRY(towers_vision_size(c, "d_model", asr ? 1024 : 1280, &c->width));       /* not a unit */
+    TRY(towers_vision_size(c, "encoder_ffn_dim", asr ? 4096 : 5120, &c->ffn)); /* not a unit */
+    TRY(towers_vision_size(c, "num_mel_bins", 128, &x->mels));                 /* not a unit */
+    TRY(towers_vision_size(c, "downsample_hidden_size", 480, &channels));
+    TRY(towers_vision_size(c, "output_dim", 3584, &out)); /* not a unit */
+    TRY(towers_vision_size(c, "n_window", 50, &window));
+    c->assumed = !json_has(&c->vision, "d_model");
+    const double d = (double)c->width, f = (double)c->ffn, n = (double)c->layers, ch = (double)channels;
+    c->split += n * (4 * d * d + 3 * d + 2 * d * f + f);
+    c->whole += n * 6 * d; /* two norms, biases of the products back to the stream */
+    c->whole += 9 * ch + ch + 2 * (9 * ch * ch + ch);
+    c->whole += towers_linear(channels * halved(halved(halved(x->mels))), c->width, false) + 2 * d;
+    c->whole += towers_linear(c->width, c->width, true) + towers_linear(c->width, out, true);
+    const int64_t frames = 3000, chunk = 2 * window, rest = frames % chunk;
+    c->tokens = (double)(frames / chunk * halved(halved(halved(chunk))) + halved(halved(halved(rest))));
+    return ERR_OK;
+}
+
 static const struct ear_row ROWS[] = {
-    {.name = "Qwen2-Audio", .root = "qwen2_audio", .encoder = "qwen2_audio_encoder", .sized = true, .join = join_qwen2},
+    {.name = "Qwen2-Audio",
+     .roots = {"qwen2_audio"},
+     .encoders = {"qwen2_audio_encoder"},
+     .sized = true,
+     .join = join_qwen2},
     {.name = "Qwen2.5-Omni audio",
-     .root = "qwen2_5_omni_thinker",
-     .encoder = "qwen2_5_omni_audio_encoder",
+     .roots = {"qwen2_5_omni_thinker"},
+     .encoders = {"qwen2_5_omni_audio_encoder"},
      .sized = true,
      .fixed_positions = true,
      .join = join_omni},
-    {.name = "Voxtral", .root = "voxtral", .encoder = "voxtral_encoder", .sized = true, .join = join_voxtral},
-    {.name = "Ultravox", .root = "ultravox", .encoder = "whisper", .join = join_ultravox},
-    {.name = "Gemma 3n audio", .root = "gemma3n", .encoder = "gemma3n_audio"},
+    {.name = "Qwen3-Omni audio",
+     .roots = {"qwen3_omni_moe_thinker"},
+     .encoders = {"qwen3_omni_moe_audio_encoder"},
+     .sized = true,
+     .all = count_qwen3},
+    {.name = "Qwen3-ASR audio",
+     .roots = {"qwen3_asr", "qwen3_asr_thinker"},
+     .encoders = {"qwen3_asr_audio_encoder", "qwen3_asr_encoder"},
+     .sized = true,
+     .all = count_qwen3},
+    {.name = "Voxtral", .roots = {"voxtral"}, .encoders = {"voxtral_encoder"}, .sized = true, .join = join_voxtral},
+    {.name = "Ultravox", .roots = {"ultravox"}, .encoders = {"whisper"}, .join = join_ultravox},
+    {.name = "Gemma 3n audio", .roots = {"gemma3n"}, .encoders = {"gemma3n_audio"}, .all = count_gemma3n},
 };
+
+static bool among(const char *const *words, size_t n, const char *word)
+{
+    for (size_t i = 0; i < n && words[i]; i++)
+        if (strcmp(words[i], word) == 0) return true;
+    return false;
+}
 
 enum err_code towers_read_audio(struct reader *r, const struct json *root)
 {
@@ -176,7 +230,7 @@ enum err_code towers_read_audio(struct reader *r, const struct json *root)
     *out = (struct model_tower){.params = 0};
     if (json_get(root, "model_type", &j)) TRY(json_str(&j, &type, r->e));
     for (size_t i = 0; i < sizeof ROWS / sizeof ROWS[0] && !of_class; i++)
-        if (strcmp(ROWS[i].root, type) == 0) of_class = &ROWS[i];
+        if (among(ROWS[i].roots, sizeof ROWS[i].roots / sizeof ROWS[i].roots[0], type)) of_class = &ROWS[i];
     if (!json_get(root, "audio_config", &x.c.vision)) {
         if (!of_class) return ERR_OK;
         out->params = out->whole_params = (double)NAN;
@@ -184,8 +238,9 @@ enum err_code towers_read_audio(struct reader *r, const struct json *root)
     }
     if (!json_is_object(&x.c.vision)) return json_want(&x.c.vision, "an object", r->e);
     if (json_get(&x.c.vision, "model_type", &j)) TRY(json_str(&j, &encoder, r->e));
-    if (of_class && (strcmp(of_class->encoder, encoder) == 0 || (of_class->sized && !*encoder))) x.row = of_class;
-    if (x.row) TRY(x.row->join ? count_whisper(&x) : count_gemma3n(&x));
+    const size_t encoders = of_class ? sizeof of_class->encoders / sizeof of_class->encoders[0] : 0;
+    if (of_class && (among(of_class->encoders, encoders, encoder) || (of_class->sized && !*encoder))) x.row = of_class;
+    if (x.row) TRY(x.row->all ? x.row->all(&x) : count_whisper(&x));
     if (!x.row || x.c.missing) {
         out->params = out->whole_params = (double)NAN;
         if (!x.row) return reader_note(r, "audio tower not counted: no row describes it");

@@ -37,7 +37,7 @@ enum err_code towers_vision_size(struct count *c, const char *key, int64_t fallb
 double towers_linear(int64_t in, int64_t out, bool bias) { return (double)in * (double)out + (bias ? (double)out : 0); }
 
 /* Rows of one position each, image_size pixels on a side cut into patches. */
-static enum err_code add_positions(struct count *c, int64_t fallback_side, int64_t further)
+enum err_code towers_positions(struct count *c, int64_t fallback_side, int64_t further)
 {
     int64_t side;
     TRY(towers_side(c, (struct size_key){"image_size", fallback_side}, &side));
@@ -94,15 +94,24 @@ static enum err_code join_levels(struct count *c, size_t usual)
 enum err_code towers_join_qwen3_vl(struct count *c) { return join_levels(c, 3); }
 enum err_code towers_join_qwen3_5(struct count *c) { return join_levels(c, 0); }
 
-/* Gemma 3: SigLIP without its head; one product without bias and a norm. */
-enum err_code towers_join_gemma3(struct count *c)
+/* SigLIP's head: a vector that attends to all patches, a norm and an MLP. */
+enum err_code towers_head(struct count *c)
 {
     bool head;
+    TRY(reader_flag(c->r, &c->vision, "vision_use_head", c->row->head, &head));
+    if (head)
+        c->whole += (double)c->width + towers_linear(c->width, 4 * c->width, true) + 2 * (double)c->width +
+                    towers_linear(c->width, c->ffn, true) + towers_linear(c->ffn, c->width, true);
+    return ERR_OK;
+}
+
+/* Gemma 3: one product without bias and a norm. */
+enum err_code towers_join_gemma3(struct count *c)
+{
     int64_t tokens;
     TRY(towers_size(c, &c->root, (struct size_key){"mm_tokens_per_image", 256}, SIDE_MAX, &tokens));
-    TRY(reader_flag(c->r, &c->vision, "vision_use_head", false, &head));
-    if (head) c->missing = "vision_use_head";
-    TRY(add_positions(c, 0, 0));
+    TRY(towers_head(c));
+    TRY(towers_positions(c, 0, 0));
     c->tokens = (double)tokens;
     c->whole += 2 * (double)c->width + (double)c->width * (double)c->r->m->hidden + (double)c->width;
     return ERR_OK;
@@ -112,7 +121,7 @@ enum err_code towers_join_gemma3(struct count *c)
 enum err_code towers_join_llama4(struct count *c)
 {
     int64_t in, middle, out, joined;
-    TRY(add_positions(c, 0, 1));
+    TRY(towers_positions(c, 0, 1));
     TRY(towers_vision_size(c, "projector_input_dim", 0, &middle));
     TRY(towers_vision_size(c, "projector_output_dim", 0, &out));
     TRY(towers_vision_size(c, "vision_output_dim", out, &joined));
@@ -131,7 +140,7 @@ enum err_code towers_join_internvl(struct count *c)
 {
     struct json j;
     double ratio = 0.5; /* class default */
-    TRY(add_positions(c, 0, 1));
+    TRY(towers_positions(c, 0, 1));
     if (json_get(&c->root, "downsample_ratio", &j)) TRY(json_num(&j, &ratio, c->r->e));
     const double group = (double)c->width / (ratio * ratio);
     if (!(ratio > 0) || !(ratio <= 1) || floor(group) < group)
@@ -143,7 +152,7 @@ enum err_code towers_join_internvl(struct count *c)
 }
 
 /* Two products with a nonlinearity between them, both with bias where the file says so. */
-static enum err_code add_projector(struct count *c, int64_t in, bool fallback)
+enum err_code towers_projector(struct count *c, int64_t in, bool fallback)
 {
     bool bias;
     const int64_t D = c->r->m->hidden;
@@ -159,15 +168,7 @@ enum err_code towers_join_mistral3(struct count *c)
     TRY(towers_size(c, &c->root, (struct size_key){"spatial_merge_size", 2}, SIDE_MAX, &merge));
     c->token_pixels = c->patch * merge;
     c->whole += 2 * (double)c->width + towers_linear(merge * merge * c->width, c->width, false);
-    return add_projector(c, c->width, false);
-}
-
-/* LLaVA: CLIP with a class token and norms before and after. */
-enum err_code towers_join_llava(struct count *c)
-{
-    TRY(add_positions(c, 0, 1));
-    c->whole += 5 * (double)c->width;
-    return add_projector(c, c->width, true);
+    return towers_projector(c, c->width, false);
 }
 
 /* Llama 3.2: tiles of an image have gated embeddings of their own, and further layers with a gate on each block see
@@ -248,10 +249,8 @@ enum err_code towers_join_molmo(struct count *c)
 /* PaliGemma: SigLIP without its head, one product with bias. */
 enum err_code towers_join_paligemma(struct count *c)
 {
-    bool head;
-    TRY(reader_flag(c->r, &c->vision, "vision_use_head", false, &head));
-    if (head) c->missing = "vision_use_head";
-    TRY(add_positions(c, 224, 0)); /* not a unit */
+    TRY(towers_head(c));
+    TRY(towers_positions(c, 224, 0)); /* not a unit */
     c->whole += 2 * (double)c->width + towers_linear(c->width, c->r->m->hidden, true);
     return ERR_OK;
 }
@@ -261,7 +260,7 @@ enum err_code towers_join_idefics3(struct count *c)
 {
     int64_t scale;
     TRY(towers_size(c, &c->root, (struct size_key){"scale_factor", 2}, SIDE_MAX, &scale));
-    TRY(add_positions(c, 0, 0));
+    TRY(towers_positions(c, 0, 0));
     c->tokens /= (double)(scale * scale);
     c->whole += 2 * (double)c->width + towers_linear(scale * scale * c->width, c->r->m->hidden, false);
     return ERR_OK;
@@ -303,7 +302,7 @@ enum err_code towers_join_glm4v(struct count *c)
     TRY(towers_vision_size(c, "intermediate_size", 13696, &wide)); /* not a unit */
     TRY(reader_flag(c->r, &c->vision, "attention_bias", false, &biased));
     if (biased) c->split += 3 * (double)c->layers * (double)c->width;
-    TRY(add_positions(c, 336, 0)); /* not a unit */
+    TRY(towers_positions(c, 336, 0)); /* not a unit */
     c->tokens = 0;
     c->whole += (double)c->width;
     return join_glm(c, c->ffn, wide); /* layers have MLPs as wide as the output */
