@@ -213,8 +213,8 @@ static void test_published(void **state)
     /* Qwen3-30B-A3B, from which it was made, and 64 experts of 128 a layer with their routing bias */
     assert_true(p.total == 30532122624.0 + 48.0 * (64.0 * 3 * 2048 * 128 + 128));
     assert_true(p.total > 32.5e9 && p.total < 33.5e9);
-    /* eight choices lie in four pairs at the least and in eight at the most: 3.19 to 3.34 billion without the embedding,
-     * published 3.14 to 3.28 (arXiv 2508.07785) */
+    /* eight choices lie in four pairs at the least and in eight at the most: 3.19 to 3.34 billion without the
+     * embedding, published 3.14 to 3.28 (arXiv 2508.07785) */
     const double group = 48.0 * 3 * 2048 * 128;
     assert_true(p.active_max - p.active_min == 4 * group);
     assert_true(p.active > p.active_min && p.active < p.active_max);
