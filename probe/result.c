@@ -206,8 +206,10 @@ static struct result_ceilings median_ceilings(const struct result_spell *spells,
     return out;
 }
 
+/* A result has no more of either than SAMPLE_MAX, as one series of a worker: the first. */
 static void append(double *all, size_t *n, const double *more, size_t more_n)
 {
+    if (more_n > SAMPLE_MAX - *n) more_n = SAMPLE_MAX - *n;
     if (more_n) memcpy(all + *n, more, more_n * sizeof *all);
     *n += more_n;
 }

@@ -76,7 +76,8 @@ void result_count(const struct wire_result *w, struct result *r);
 
 /* result_join -- r from several measurements of one call, each between ceilings of its own: of those that count the
  * samples, one behind the other, and the medians of the ceilings before and of those behind; the samples of the others
- * are discards. Summary and outcome follow as in result_fill. n >= 1, one counts at least. Errors: ERR_NOMEM. */
+ * are discards; of both the first SAMPLE_MAX. Summary and outcome follow as in result_fill. n >= 1, one counts at
+ * least. Errors: ERR_NOMEM. */
 struct result_spell {
     struct result of;
     bool counts;

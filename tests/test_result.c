@@ -68,6 +68,28 @@ static void spells_are_one_result(void **state)
     assert_true(isnan(result_time_s(&r)));
 }
 
+/* Of many samples the first are kept, as many as the store takes. */
+static void spells_of_many_samples(void **state)
+{
+    enum { EACH = 3000 };
+    static double times_s[EACH];
+    struct arena *a = *state;
+    struct result_spell of[4];
+    struct result r;
+    for (size_t i = 0; i < EACH; i++) times_s[i] = 7e-6 + 1e-9 * (double)(i % 7);
+    for (size_t i = 0; i < 4; i++) {
+        of[i].of = result_of(first_s, 11);
+        of[i].of.times_s = times_s;
+        of[i].of.times_n = EACH;
+        of[i].counts = i % 2;
+    }
+    assert_int_equal(result_join(a, of, 4, &r, NULL), ERR_OK);
+    assert_int_equal(r.outcome, RESULT_MEASURED);
+    assert_int_equal(r.times_n, SAMPLE_MAX);
+    assert_int_equal(r.discards_n, SAMPLE_MAX);
+    assert_true(r.times_s[SAMPLE_MAX - 1] == times_s[SAMPLE_MAX - 1 - EACH]);
+}
+
 /* What is read in pieces has the rate of pieces, where that is the lower one. */
 static void rates_of_pieces_bound(void **state)
 {
@@ -196,6 +218,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(spells_are_one_result, begin, end),
+        cmocka_unit_test_setup_teardown(spells_of_many_samples, begin, end),
         cmocka_unit_test_setup_teardown(changed_ceilings, begin, end),
         cmocka_unit_test(unknown_rates_bound_nothing),
         cmocka_unit_test(unknown_move_rate),
