@@ -2,7 +2,6 @@
 
 #include <math.h>
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const double ABOVE = 1.03, AROUND_FRAC = 0.1;
@@ -172,23 +171,7 @@ bool result_lacks_move(const struct result *r, double flops, double read_bytes, 
 
 static double apart(double x, double y) { return isnan(x) || isnan(y) ? 0 : fabs(x - y) / fmax(x, y); }
 
-static int ascending(const void *x, const void *y)
-{
-    const double a = *(const double *)x, b = *(const double *)y;
-    return (a > b) - (a < b);
-}
-
-/* The median of the rates that are known, NAN none is. */
-static double median(double *v, size_t n)
-{
-    size_t known = 0;
-    for (size_t i = 0; i < n; i++)
-        if (!isnan(v[i])) v[known++] = v[i];
-    qsort(v, known, sizeof *v, ascending);
-    return known ? (v[(known - 1) / 2] + v[known / 2]) / 2 : (double)NAN;
-}
-
-/* The median of each ceiling over the spells that count, before them or behind. */
+/* The median of each ceiling over the spells that count and know it, before them or behind; room: 2 n. */
 static struct result_ceilings median_ceilings(const struct result_spell *spells, size_t n, bool before, double *room)
 {
     static const size_t EACH[] = {
@@ -199,9 +182,10 @@ static struct result_ceilings median_ceilings(const struct result_spell *spells,
         size_t m = 0;
         for (size_t i = 0; i < n; i++) {
             const struct result_ceilings *c = before ? &spells[i].of.before : &spells[i].of.after;
-            if (spells[i].counts) room[m++] = *(const double *)((const char *)c + EACH[k]);
+            const double rate = *(const double *)((const char *)c + EACH[k]);
+            if (spells[i].counts && !isnan(rate)) room[m++] = rate;
         }
-        *(double *)((char *)&out + EACH[k]) = median(room, m);
+        *(double *)((char *)&out + EACH[k]) = sample_summarise(room, m, room + n).median_s;
     }
     return out;
 }
@@ -224,7 +208,7 @@ enum err_code result_join(struct arena *a, const struct result_spell *spells, si
     }
     double *const times_s = arena_array(a, times + 1, sizeof *times_s),
                   *const discards_s = arena_array(a, times + discards + 1, sizeof *discards_s),
-                  *const room = arena_array(a, n, sizeof *room);
+                  *const room = arena_array(a, 2 * n, sizeof *room);
     if (!times_s || !discards_s || !room) return err_nomem(e);
     *r = spells[last].of;
     r->times_n = r->discards_n = 0;

@@ -241,13 +241,12 @@ static enum err_code mlx_format(struct stored *s, const struct json *q, struct d
     return ERR_OK;
 }
 
-/* Every linear layer and the embedding; members whose names have dots say otherwise for single modules. */
-/* Members named as modules have dots, but for one at the top of the model: lm_head. */
 bool stored_mlx_part(const struct json *member)
 {
     return json_is_object(member) && (json_has(member, "bits") || json_has(member, "mode"));
 }
 
+/* Every linear layer and the embedding; members that are named as modules say otherwise for single ones. */
 enum err_code stored_mlx(struct stored *s, const struct json *q)
 {
     struct dtype *d, *own;

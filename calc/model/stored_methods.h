@@ -15,17 +15,21 @@ struct stored {
     struct err *e;
 };
 
-enum err_code stored_fp8(struct stored *s, const struct json *q); /* fp8, by tensor or by tiles */
-enum err_code stored_fp8_rows(struct stored *s, const struct json *q);
-enum err_code stored_mxfp8(struct stored *s, const struct json *q); /* fbgemm_fp8 */
+enum err_code stored_fp8(struct stored *s, const struct json *q);      /* fp8, by tensor or by tiles */
+enum err_code stored_fp8_rows(struct stored *s, const struct json *q); /* fbgemm_fp8 */
+enum err_code stored_mxfp8(struct stored *s, const struct json *q);
 enum err_code stored_mxfp4(struct stored *s, const struct json *q); /* experts alone */
 enum err_code stored_awq(struct stored *s, const struct json *q);
 enum err_code stored_gptq(struct stored *s, const struct json *q);
 enum err_code stored_bitsandbytes(struct stored *s, const struct json *q);
 enum err_code stored_expert_dtype(struct stored *s, const struct json *j); /* expert_dtype (DeepSeek-V4) */
 enum err_code stored_bitnet(struct stored *s, const struct json *q);
-enum err_code stored_mlx(struct stored *s, const struct json *q);
-bool stored_mlx_part(const struct json *member);                         /* has no quant_method */
+enum err_code stored_mlx(struct stored *s, const struct json *q); /* has no quant_method */
+
+/* stored_mlx_part -- whether a member of MLX's object is the format of a module, which has dots in its name, but for
+ * one at the top of the model (lm_head). */
+bool stored_mlx_part(const struct json *member);
+
 enum err_code stored_compressed(struct stored *s, const struct json *q); /* compressed-tensors */
 enum err_code stored_modelopt(struct stored *s, const struct json *q);   /* also hf_quant_config.json */
 enum err_code stored_auto_round(struct stored *s, const struct json *q);
