@@ -1,5 +1,4 @@
 #include "probe/run_ask.h"
-#include "probe/run_spells.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -7,6 +6,7 @@
 #include <time.h>
 
 #include "calc/base/clock.h"
+#include "probe/run_spells.h"
 
 enum { WHY_MAX = 400 };
 

@@ -195,7 +195,12 @@ static enum err_code find_busy(struct arena *a, const struct hw *hw, bool memory
     double *slower = arena_array(a, rows->n + 1, sizeof *slower), *often = arena_array(a, rows->n + 1, sizeof *often);
     if (!slower || !often) return err_nomem(e);
     for (size_t i = 0; i < rows->n; i++) {
-        size_t n = 0;
+        size_t n = 0, same = 0; /* memory is every row's, a peak its class's: told once */
+        while (same < i && !memory && strcmp(rows->v[same].class_name, rows->v[i].class_name) != 0) same++;
+        if (same < i) {
+            often[i] = often[same];
+            continue;
+        }
         for (size_t j = 0; j < rows->n; j++) {
             const struct row *r = &rows->v[j];
             const double v = memory ? r->kernel.memory_slower : r->kernel.compute_slower;
