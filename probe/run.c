@@ -191,23 +191,26 @@ enum err_code run_refuses(struct run *r, const struct plan_job *job, bool cold, 
     return code;
 }
 
-double run_bytes(struct run *r, const struct plan_job *job)
+struct run_count run_counts(struct run *r, const struct plan_job *job)
 {
+    const struct run_count none = {(double)NAN, (double)NAN};
     const struct wire_request q = {
         .ask = WIRE_COUNT,
         .threads = 1,
         .job = run_job_of(r, job->kernel->name, job->variant->name, job->dtype, &job->shape, true)};
     struct wire_reply reply;
     char why[WHY_MAX] = "";
-    if (start(r, &r->session, NULL) != ERR_OK) return (double)NAN;
+    if (start(r, &r->session, NULL) != ERR_OK) return none;
     const enum session_end end =
         session_ask(r->session, r->arena, &q, fmin(START_S, r->set.patience_s), NULL, NULL, &reply, why, sizeof why);
     if (end == SESSION_ANSWERED)
-        return *reply.work.refused ? (double)NAN : reply.work.read_bytes + reply.work.written_bytes;
+        return *reply.work.refused
+                   ? none
+                   : (struct run_count){reply.work.flops, reply.work.read_bytes + reply.work.written_bytes};
     session_close(r->session);
     r->session = NULL;
     r->stopped = end == SESSION_STOPPED;
-    return (double)NAN;
+    return none;
 }
 
 /* Whether the memory around a cold result is said to be slower than what it read, which arithmetic does not bind. */

@@ -108,9 +108,12 @@ enum err_code run_refuses(struct run *r, const struct plan_job *job, bool cold, 
  * hung is replaced for the next. r->stopped: there is no result. Errors: ERR_NOMEM. */
 enum err_code run_job(struct run *r, const struct plan_job *job, bool cold, struct result *out, struct err *e);
 
-/* run_bytes -- what a call of a job reads and writes, as its worker counts it; NAN: it does not say so at once, and is
- * replaced where it says nothing. */
-double run_bytes(struct run *r, const struct plan_job *job);
+/* run_counts -- what a call of a job computes, reads and writes, as its worker counts it; NAN: it does not say so at
+ * once, and is replaced where it says nothing. */
+struct run_count {
+    double flops, bytes;
+};
+struct run_count run_counts(struct run *r, const struct plan_job *job);
 
 /* run_close -- end the worker. */
 void run_close(struct run *r);

@@ -10,6 +10,7 @@
 #include "calc/cli/model_shapes.h"
 #include "calc/cli/plot.h"
 #include "calc/cli/probe_budget.h"
+#include "calc/cli/probe_refused.h"
 #include "calc/cli/probe_rows.h"
 #include "calc/cli/probe_turns.h"
 #include "calc/cli/probe_work.h"
@@ -126,53 +127,6 @@ static size_t close_ranks(struct probe_row *rows, size_t n)
     return kept;
 }
 
-static bool wants_memory(const char *why)
-{
-    return strcmp(why, "no memory") == 0 || strstr(why, " MB, of which ") != NULL;
-}
-
-/* Shapes of --shape that are all refused are so before the ceilings: relations of sizes are known to the worker alone,
- * which refuses at once; the first that it takes ends the asking. */
-static enum err_code check_refused(struct work *w, const struct plan *plan, bool cold, struct err *e)
-{
-    const char *why = NULL, *first = NULL;
-    const bool both = strcmp(option_get(w->v, "state"), "both") == 0;
-    if (!option_get(w->v, "shape")) return ERR_OK;
-    for (size_t i = 0; i < plan->n; i++) {
-        TRY(run_refuses(&w->run, &plan->jobs[i], cold, &why, e));
-        if (why && both && wants_memory(why)) TRY(run_refuses(&w->run, &plan->jobs[i], false, &why, e));
-        if (!why) return ERR_OK;
-        if (!first) first = why;
-    }
-    return err_set(e, ERR_RANGE, "--shape: %s", first ? first : "nothing to measure");
-}
-
-/* Whether the worker answered nothing that is an answer. */
-static bool is_all_garbage(const struct probe_row *rows, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(rows[i].outcome, result_outcome_name(RESULT_GARBAGE)) != 0) return false;
-    return n > 0;
-}
-
-/* Whether nothing was measured since it wants more memory than there is. */
-static bool is_all_memory(const struct probe_row *rows, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!rows[i].reason || strcmp(rows[i].outcome, result_outcome_name(RESULT_REFUSED)) != 0 ||
-            !wants_memory(rows[i].reason))
-            return false;
-    return n > 0;
-}
-
-/* Whether no shape is one that its kernel takes here. */
-static bool is_all_refused(const struct probe_row *rows, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (strcmp(rows[i].outcome, result_outcome_name(RESULT_REFUSED)) != 0) return false;
-    return n > 0;
-}
-
 /* The outcome is shown, whatever there is room for, where it is not the same for all. */
 static void show_outcomes(struct column *columns, size_t columns_n, const struct probe_row *rows, size_t n)
 {
@@ -206,7 +160,7 @@ static enum err_code may_be_hot(struct course *c, const struct plan_job *job, co
     const char *why = NULL;
     *out = (r->outcome == RESULT_MEASURED || r->outcome == RESULT_NOISY) &&
            r->footprint_bytes <= c->w->run.device.cache_bytes[RUN_LEVELS - 1];
-    if (r->outcome != RESULT_REFUSED || !wants_memory(r->reason)) return ERR_OK;
+    if (r->outcome != RESULT_REFUSED || !probe_wants_memory(r->reason)) return ERR_OK;
     TRY(run_refuses(&c->w->run, job, false, &why, e)); /* the cold copies may be too many, one is not */
     *out = !why;
     return ERR_OK;
@@ -245,7 +199,7 @@ static void ask_bytes(struct course *c)
 {
     const double until_s = clock_now_s() + 0.01 * budget_left_s(c->b);
     for (size_t i = 0; i < c->plan->n && !c->w->run.stopped && clock_now_s() < until_s && c->w->run.session; i++)
-        c->turns.of[i].bytes = run_bytes(&c->w->run, &c->plan->jobs[i]);
+        c->turns.of[i].bytes = run_counts(&c->w->run, &c->plan->jobs[i]).bytes;
 }
 
 /* Jobs as long as there is time, the first in any case; a hot result where the cold one says that its operands fit the
@@ -333,7 +287,8 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
     }
     TRY(plan_make(w->a, &w->run.device, &q, &plan, e));
     for (size_t i = 0; i < plan.left_out_n; i++) TRY(work_note(w, arena_printf(w->a, "%s.", plan.left_out[i]), e));
-    TRY(check_refused(w, &plan, strcmp(state, "hot") != 0, e));
+    TRY(probe_check_refused(w, &plan, strcmp(state, "hot") != 0, e));
+    if (plot) TRY(probe_check_plotted(w, &plan, e));
     TRY(work_open_store(w, budget_left_s(&budget), e));
     struct probe_row *rows = arena_array(w->a, 2 * plan.n, sizeof *rows);
     if (!rows) return err_nomem(e);
@@ -380,12 +335,7 @@ static enum err_code run_within(struct work *w, const char *command, struct err 
                        "no picture: %s", unplotted.text);
     if (measured || (w->run.stopped && !w->run.late)) return ERR_OK;
     if (!(n && rows[0].reason) && w->run.crash) return err_set(e, ERR_NO, "no number: %s", w->run.crash);
-    return err_set(e,
-                   is_all_garbage(rows, n)                                ? ERR_DEVICE
-                   : is_all_memory(rows, n)                               ? ERR_NOMEM
-                   : option_get(w->v, "shape") && is_all_refused(rows, n) ? ERR_RANGE
-                                                                          : ERR_NO,
-                   "no number: %s",
+    return err_set(e, probe_no_number(rows, n, option_get(w->v, "shape")), "no number: %s",
                    n && rows[0].reason ? rows[0].reason
                    : w->run.late ? (w->another ? "no shape was done when the time was over: another ridge probe is "
                                                  "measuring"

@@ -64,6 +64,8 @@ const struct column probe_row_columns[] = {
     ROW(piece_bytes, COLUMN_REAL, UNITS_BYTES, 0, "pieces", "of what is read in pieces that lie in no order"),
     ROW(gather_bytes_per_s, COLUMN_REAL, UNITS_BYTES_PER_S, 0, "gathering",
         "bandwidth of such pieces at best, around the measurement"),
+    ROW(conditions, COLUMN_STRING, UNITS_NONE, 0, "conditions",
+        "how cold was made, clocks, power, JSON; of an imported row its further cells"),
     ROW(seed, COLUMN_INT, UNITS_NONE, 0, "seed", "of the inputs"),
     ROW(tool, COLUMN_STRING, UNITS_NONE, 0, "tool", "program and version"),
     ROW(command, COLUMN_STRING, UNITS_NONE, 0, "command", "command line"),
@@ -186,6 +188,7 @@ enum err_code probe_row_fill(struct arena *a, const struct result *r, struct pro
                               .piece_bytes = r->piece_bytes > 0 ? r->piece_bytes : (double)NAN,
                               .tool = r->origin.tool,
                               .command = r->origin.command,
+                              .conditions = r->cells && *r->cells ? r->cells : NULL,
                               .identity = r->origin.identity};
     const char *state = store_state(a, r);
     out->state = *state ? state : NULL;

@@ -8,7 +8,7 @@
 struct probe_row {
     int64_t id, samples, discards, calls, copies, checked, seed;
     const char *made, *device, *kernel, *variant, *dtype, *unit, *row_kind, *shape, *sizes, *state, *outcome, *reason,
-        *stop, *bound_by, *over, *dram_reason, *tool, *command, *identity;
+        *stop, *bound_by, *over, *dram_reason, *conditions, *tool, *command, *identity;
     double predicted_s, measured_s, roofline_frac, rate_flops_per_s, rate_bytes_per_s, least_s, q1_s, q3_s, spread_frac,
         median_error_frac, error_frac, tolerance_frac, flops, vector_flops, read_bytes, written_bytes, footprint_bytes,
         dram_read_bytes, dram_write_bytes, dram_ratio, intensity_flops_per_byte, peak_flops_per_s, read_bytes_per_s,
