@@ -112,6 +112,29 @@ static bool said(struct planner *p, struct planner_request *q, const struct plan
     return false;
 }
 
+/* A first token that is late at any rate is so at hardly any, by more than is told; nothing else is said to be. */
+static bool said_first(struct planner *p, struct planner_request *q, const struct planner_option *x, uint64_t *state)
+{
+    static const double FRAC[] = {.5, .9, .95, .99};
+    const struct planner_told told = {INFINITY, INFINITY, draw(state, 1, 1.3)};
+    struct err e = {0};
+    struct planner_plan alone = x->plan, shown = x->plan;
+    q->tpot.s = 1e3;
+    q->ttft = (struct planner_promise){1e3, FRAC[(int)draw(state, 0, 4)]};
+    alone.rate_per_s = 1e-3;
+    must(planner_solve(p, x->unit, &alone, &e), &e);
+    q->ttft.s = alone.point.ttft_s * draw(state, .4, 1.2);
+    shown.rate_per_s = alone.point.saturation_per_s * draw(state, .01, 1.2);
+    must(planner_solve_told(p, x->unit, &told, &shown, &e), &e);
+    const bool late = shown.verdict == PLANNER_LATE_TTFT && isinf(shown.miss);
+    if (late && !(alone.point.ttft_s > q->ttft.s * told.late_ttft))
+        fail_msg("TP%lld PP%lld, %lld sequences, %lld tokens: p%g is %.4g s where it is said to be beyond %.4g",
+                 (long long)x->unit->layout.tp, (long long)x->unit->layout.pp, (long long)x->plan.seqs,
+                 (long long)x->plan.step_tokens, 100 * q->ttft.frac, alone.point.ttft_s, q->ttft.s * told.late_ttft);
+    q->ttft = (struct planner_promise){1e3, .95};
+    return late;
+}
+
 /* RIDGE_BOUNDS=N: every option is drawn so often, instead of once. */
 static void test_bounds(void **state)
 {
@@ -124,7 +147,7 @@ static void test_bounds(void **state)
     };
     const char *often = getenv("RIDGE_BOUNDS");
     const int times = often ? (int)strtol(often, NULL, 10) : 1;
-    size_t shown = 0, all = 0;
+    size_t shown = 0, first = 0, all = 0;
     for (size_t i = 0; i < COUNT(SETTINGS); i++) {
         struct arena *a = arena_open();
         struct asked k;
@@ -137,10 +160,14 @@ static void test_bounds(void **state)
         must(planner_open(a, &k.q, &p, &e), &e);
         must(planner_options(&p, &option, &n, &e), &e);
         for (size_t m = 0; m < n; m++)
-            for (int u = 0; u < times; u++, all++) shown += said(&p, &k.q, &option[m], &at);
+            for (int u = 0; u < times; u++, all++) {
+                shown += said(&p, &k.q, &option[m], &at);
+                first += said_first(&p, &k.q, &option[m], &at);
+            }
         arena_close(a);
     }
     if (!(shown > all / 10)) fail_msg("%zu of %zu are shown", shown, all);
+    if (!(first > all / 10)) fail_msg("first tokens of %zu of %zu are shown", first, all);
     (void)state;
 }
 
@@ -151,7 +178,7 @@ static void test_job(void **state)
     struct arena *a = arena_open();
     struct asked k;
     ask(a, &X, &k);
-    const struct planner_told told = {1, 1};
+    const struct planner_told told = {1, 1, 1};
     const struct planner_plan plan = {.rate_per_s = 5};
     struct planner_beyond b = planner_beyond_of(&k.q, &plan, &told);
     assert_true(b.saturation_per_s < 5 && b.saturation_per_s > 5 * (1 - 1e-6) && b.tpot_s > 1e3);

@@ -303,7 +303,8 @@ static enum err_code solve_nearer(struct search *s, const struct entry *x, int64
 {
     struct planner_unit *u = &s->unit[x->unit];
     const struct planner_told is = {.saturated = told(s, u->device, PLANNER_SATURATED),
-                                    .late_tpot = told(s, u->device, PLANNER_LATE_TPOT)};
+                                    .late_tpot = told(s, u->device, PLANNER_LATE_TPOT),
+                                    .late_ttft = told(s, u->device, PLANNER_LATE_TTFT)};
     *out = x->plan;
     planner_copies(s->p->q, out, u, copies);
     TRY(planner_solve_told(s->p, u, &is, out, e));

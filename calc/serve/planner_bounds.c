@@ -12,14 +12,16 @@ static const double MORE = 1 + 1e-9; /* not a unit */
 struct planner_beyond planner_beyond_of(const struct planner_request *q, const struct planner_plan *plan,
                                         const struct planner_told *told)
 {
-    struct planner_beyond b = {.saturation_per_s = 0, .tpot_s = (double)INFINITY};
+    struct planner_beyond b = {.saturation_per_s = 0, .tpot_s = (double)INFINITY, .ttft_s = (double)INFINITY};
     if (!told || q->aim == PLANNER_JOB) return b;
     /* up to there a margin may let it meet */
     const struct planner_margin m = q->near > 0 ? planner_margin_of(q, plan) : (struct planner_margin){1, 1, 1};
     b.saturation_per_s = plan->rate_per_s / fmax(told->saturated, 1 + q->near * (m.rate - 1)) / MORE;
-    if (q->aim != PLANNER_SERVE || isnan(q->tpot.s)) return b;
-    const double near = 1 + q->near * (m.tpot - 1);
-    b.tpot_s = q->tpot.s * fmax(told->late_tpot, near) * MORE;
+    if (q->aim != PLANNER_SERVE) return b;
+    if (!isnan(q->tpot.s)) b.tpot_s = q->tpot.s * fmax(told->late_tpot, 1 + q->near * (m.tpot - 1)) * MORE;
+    if (isnan(q->ttft.s)) return b;
+    const double beside_s = q->server ? engine_first_s(q->traffic.asked_tokens) : 0;
+    b.ttft_s = q->ttft.s * fmax(told->late_ttft, 1 + q->near * (m.ttft - 1)) * MORE - beside_s;
     return b;
 }
 
@@ -28,6 +30,23 @@ void planner_settle(struct planner_plan *plan, enum planner_verdict v)
     plan->verdict = plan->paper = v;
     plan->miss = (double)INFINITY;
     plan->point = planner_point_unknown();
+}
+
+/* ---- a first token ---- */
+
+/* TTFT over that, at least: of 800 drawn at hardly any rate .991 of runs, .937 where steps are solved. */
+static const double FIRST_RUN = .98, FIRST_STEPS = .9; /* not a unit */
+
+double planner_first_s(const struct planner_request *q, struct steady_times *through, struct steady_times *slowest,
+                       double slower)
+{
+    const double prompt = planner_quantile(q->traffic.prompts, q->traffic.n, planner_promised_frac(&q->ttft));
+    const double room = through->budget_tokens, pieces = ceil(prompt / room), last = prompt - (pieces - 1) * room;
+    const double one_s = steady_times_step_s(through, 0, pieces > 1 ? room : last);
+    const double least = slower * (through == slowest ? FIRST_STEPS : FIRST_RUN);
+    if (!(pieces > 1)) return least * one_s;
+    return least * (one_s + (pieces - 2) * fmin(steady_times_step_s(slowest, 0, room), one_s) +
+                    fmin(steady_times_step_s(slowest, 0, last), one_s));
 }
 
 /* ---- steps ---- */
@@ -200,6 +219,10 @@ enum planner_verdict planner_steps_beyond(const struct planner_request *q, const
     enum { FEW = 8 }; /* not a unit */
     const double slower = s->slower > 0 ? s->slower : 1, little = 1 / MORE;
     const bool first = steady_parts_of(s) > 1 && steady_parted_of(s);
+    const bool alone = s->policy == SIMULATE_CHUNKED && !s->decode && !s->draft.of && s->times && s->times->parts <= 1;
+    if (isfinite(b->ttft_s) && alone && !(s->lengths->cached_tokens > 0) &&
+        planner_first_s(q, s->times, s->times, slower) > b->ttft_s)
+        return PLANNER_LATE_TTFT;
     if ((!(b->saturation_per_s > 0) && !isfinite(b->tpot_s)) || !(first || s->policy == SIMULATE_CHUNKED) ||
         s->decode || s->draft.of || !s->times || !(s->lengths->steps >= FEW) || s->lengths->cached_tokens > 0)
         return PLANNER_MEETS;

@@ -182,27 +182,34 @@ enum err_code planner_solve(struct planner *p, struct planner_unit *u, struct pl
 
 /* Misses of plans that fail so and are known: of one that fails by more nobody asks by how much. Infinite: of all. */
 struct planner_told {
-    double saturated, late_tpot;
+    double saturated, late_tpot, late_ttft;
 };
 
 /* planner_solve_told -- planner_solve of a plan of which `told` says what is asked: where a bound shows its verdict,
  * and that it misses by more, it has that verdict and no point, and an infinite miss. The bounds are true
- * (planner_bounds.c), so that whatever is told is what planner_solve would have. Not of a job. Errors: as
- * planner_search. */
+ * (planner_bounds.c), so that whatever is told is what planner_solve would have; but what is late with its first token
+ * at any rate is that, whatever else it misses. Not of a job. Errors: as planner_search. */
 enum err_code planner_solve_told(struct planner *p, struct planner_unit *u, const struct planner_told *told,
                                  struct planner_plan *plan, struct err *e);
 
 /* Highest values that do not answer a question about a plan: a saturation rate of a copy up to which it is saturated,
- * and a TPOT beyond which it is late, both by more than is told. 0, infinite: nothing is. */
+ * and a TPOT and a TTFT beyond which it is late, all by more than is told. 0, infinite: nothing is. ttft_s is that of
+ * its steps: what a first token takes beside them is taken off. */
 struct planner_beyond {
-    double saturation_per_s, tpot_s;
+    double saturation_per_s, tpot_s, ttft_s;
 };
 struct planner_beyond planner_beyond_of(const struct planner_request *q, const struct planner_plan *plan,
                                         const struct planner_told *told);
 
-/* planner_steps_beyond -- SATURATED or LATE_TPOT where a copy as a fluid shows that its steady state, of which s->times
- * are known, is beyond that at so many requests a second of a copy; MEETS: nothing is shown. Cost: some 10 step times.
- * MODEL.md "Planner", *What is not solved*. */
+/* planner_first_s -- TTFT of steps is at the promise's quantile no less, at any rate: the prompt that counts, by pieces
+ * of full steps, where nobody decodes; the slowest stage takes one piece after another. through, slowest: times of a
+ * step in all stages and in that one, the same of one stage. MODEL.md "Planner", *What is not solved*. */
+double planner_first_s(const struct planner_request *q, struct steady_times *through, struct steady_times *slowest,
+                       double slower);
+
+/* planner_steps_beyond -- SATURATED, LATE_TPOT or LATE_TTFT where a copy as a fluid shows that its steady state, of
+ * which s->times are known, is beyond that at so many requests a second of a copy; MEETS: nothing is shown. Cost: some
+ * 10 step times. MODEL.md "Planner", *What is not solved*. */
 enum planner_verdict planner_steps_beyond(const struct planner_request *q, const struct steady_setup *s,
                                           double rate_per_s, const struct planner_beyond *b);
 

@@ -111,6 +111,10 @@ enum err_code planner_stages(struct planner *p, struct planner_unit *u, const st
     TRY(times_of(p, c, &s, false, &f.through, e));
     TRY(times_of(p, c, &s, true, &f.slowest, e));
     const struct planner_beyond beyond = planner_beyond_of(q, plan, told);
+    if (isfinite(beyond.ttft_s) && planner_first_s(q, f.through, f.slowest, f.slower) > beyond.ttft_s) {
+        planner_settle(plan, PLANNER_LATE_TTFT);
+        return ERR_OK;
+    }
     if (beyond.saturation_per_s > 0 && planner_flights_below(&f, t, beyond.saturation_per_s)) {
         planner_settle(plan, PLANNER_SATURATED);
         return ERR_OK;
