@@ -126,6 +126,7 @@ static void test_latent_layout(void **state)
         struct cost_cache cache;
         const struct cost_symbols y = cost_symbols_make(c);
         assert_int_equal(stored_set_cache(&m, CASES[i].format, &e), ERR_OK);
+        assert_true((stored_cache_note(&m) != NULL) == (strcmp(CASES[i].format, "fp8") == 0));
         assert_int_equal(cost_cache(c, &y, &m, 1, &cache, &e), ERR_OK);
         if (fabs(cache.bytes_per_token_full + cache.bytes_per_token_index - CASES[i].full) > 1e-9 ||
             fabs(cache.bytes_per_token_windowed - CASES[i].windowed) > 1e-9)
@@ -144,6 +145,8 @@ static void test_latent_layout(void **state)
     assert_string_equal(stored_cache_fp8(&m), "fp8-ds-mla");
     m = families_read(a, &SUBJECTS[2]);
     assert_string_equal(stored_cache_fp8(&m), "fp8");
+    assert_int_equal(stored_set_cache(&m, "fp8", &e), ERR_OK);
+    assert_null(stored_cache_note(&m)); /* latents that are all seen: one scale in every engine */
     assert_int_equal(stored_set_cache(&m, "fp8-ds-mla", &e), ERR_USAGE);
     assert_non_null(strstr(e.text, "latents of which keys are chosen"));
     arena_close(a);

@@ -332,6 +332,15 @@ static enum err_code note_context(struct arena *a, const struct estimate_request
     return m->notes ? ERR_OK : err_nomem(e);
 }
 
+/* A cache that engines lay out otherwise than its format says. */
+static enum err_code note_cache(struct arena *a, struct model *m, struct err *e)
+{
+    const char *note = stored_cache_note(m);
+    if (!note) return ERR_OK;
+    m->notes = m->notes ? arena_printf(a, "%s; %s", m->notes, note) : note;
+    return m->notes ? ERR_OK : err_nomem(e);
+}
+
 /* What the text says as notes, for rows. */
 static enum err_code note_rows(struct arena *a, const struct estimate_request *q, struct estimate_case *c,
                                struct err *e)
@@ -373,6 +382,7 @@ enum err_code estimate_case_open(struct arena *a, const struct estimate_request 
     if (q->diffusion_block && c->model.diffusion) c->model.block_tokens = q->diffusion_block;
     if (q->what_if) TRY(whatif_apply_all(a, &c->model, q->what_if, e));
     TRY(estimate_source_open(a, q, &c->model, e));
+    TRY(note_cache(a, &c->model, e));
     TRY(note_context(a, q, &c->model, e));
     TRY(note_window(a, q, &c->model, e));
     TRY(lora_options_apply(&q->adapters, &c->model, e));

@@ -6,6 +6,7 @@
 
 #include "calc/base/text.h"
 #include "calc/cli/plan.h"
+#include "calc/model/stored.h"
 
 void plan_say(struct out *o, const char *prefix, const char *fmt, ...)
 {
@@ -257,6 +258,8 @@ void plan_doubts(struct arena *a, struct out *o, const struct plan_case *c, cons
             "note: in front of every prompt %s of a source, which the encoder reads once, whole, in the step of the "
             "prompt; of tokens in they are counted",
             text_count(n, c->source, "token"));
+    const char *cache = stored_cache_note(c->format[x->format].model);
+    if (cache && !(c->server && c->runs == EMIT_TRTLLM)) plan_say(o, prefix, "note: %s", cache);
     if (x->estimated) plan_say(o, prefix, "note: nobody measured such a layout; its times are estimates");
     if (c->adapters.served.slots > 0)
         plan_say(o, prefix,

@@ -59,6 +59,13 @@ static bool has_chosen_latents(const struct model *m)
 
 const char *stored_cache_fp8(const struct model *m) { return has_chosen_latents(m) ? "fp8-ds-mla" : "fp8"; }
 
+const char *stored_cache_note(const struct model *m)
+{
+    if (!m->kv.name || strcmp(m->kv.name, "fp8") != 0 || !has_chosen_latents(m)) return NULL;
+    return "the cache is fp8 with one scale, as TensorRT-LLM keeps these latents; vLLM and SGLang keep more bytes of "
+           "them where they are told fp8 (--kv fp8-ds-mla)";
+}
+
 enum err_code stored_set_cache(struct model *m, const char *name, struct err *e)
 {
     struct dtype d;

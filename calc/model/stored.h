@@ -24,6 +24,10 @@ bool stored_has_cache(const struct model *m);
  * are chosen another layout. MODEL.md "Stored precision", Cache. */
 const char *stored_cache_fp8(const struct model *m);
 
+/* stored_cache_note -- a sentence where m's cache is plain fp8 and vLLM and SGLang would keep another of it
+ * (stored_cache_fp8), which is larger; NULL: nothing to say. */
+const char *stored_cache_note(const struct model *m);
+
 /* stored_set_cache -- the format of m's cache. Errors: ERR_USAGE a model without one, unknown name, a format of weights
  * alone, one whose groups would run across the heads of a layer, which are cached one by one. */
 enum err_code stored_set_cache(struct model *m, const char *name, struct err *e);
