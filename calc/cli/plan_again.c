@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "calc/base/text.h"
 #include "calc/cli/plan_parts.h"
 
 enum { LINE_MOST = 78 };
@@ -74,7 +75,8 @@ static void put_layout(struct words *w, const struct plan_case *c, const struct 
     if (x->prefill > 0) {
         const struct planner_link link = planner_link_of(&c->request, x->device, x->gpus);
         put(w, "--policy disagg=%lld:%lld", (long long)x->prefill, (long long)(l->replicas - x->prefill));
-        if (link.latency_s > 0) put(w, "--kv-latency %.17gs", link.latency_s);
+        char s[TEXT_NUMBER_MAX];
+        if (link.latency_s > 0) put(w, "--kv-latency %.*ss", (int)text_real(s, link.latency_s), s);
     } else if (l->replicas > 1) {
         put(w, "--replicas %lld", (long long)l->replicas);
     }
@@ -106,6 +108,7 @@ static void put_requests(struct words *w, const struct plan_case *c)
 static void put_times(struct words *w, const struct plan_case *c, const struct planner_plan *x)
 {
     const struct planner_request *q = &c->request;
+    char s[TEXT_NUMBER_MAX];
     const bool one = q->server && engine_measured_on(q->server, c->device[x->device].hw) &&
                      fabs(c->verified.band / q->server->slow_p90[engine_has_experts(q->format[0].model)] - 1) < 1e-12;
     if (c->server) put_option(w, "server", c->server);
@@ -118,7 +121,7 @@ static void put_times(struct words *w, const struct plan_case *c, const struct p
     if (q->p90 && one)
         put(w, "--band p90");
     else if (q->fidelity == PLANNER_CALIBRATED && c->verified.band > 0 && fabs(c->verified.band - 1) > 0)
-        put(w, "--band %.17g", c->verified.band);
+        put(w, "--band %.*s", (int)text_real(s, c->verified.band), s);
 }
 
 static void put_draft(struct words *w, const struct plan_case *c, const struct planner_plan *x)

@@ -12,7 +12,7 @@
  * the planned cache holds of one sequence, without which no engine starts, and never below the longest. */
 static int64_t longest(const struct plan_case *c, const struct planner_plan *x)
 {
-    const int64_t page = 256, need = c->request.traffic.longest_tokens - c->source,
+    const int64_t page = EMIT_LENGTH_PAGE, need = c->request.traffic.longest_tokens - c->source,
                   limit = c->max_context_tokens > 0 ? c->max_context_tokens - c->source : 0;
     const double held = x->pool_bytes / x->sequence_bytes * ceil(c->request.traffic.context_tokens) - (double)c->source;
     int64_t most = (need + need / 4 + page - 1) / page * page;

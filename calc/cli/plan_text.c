@@ -36,18 +36,24 @@ static void write_question(struct arena *arena, struct out *o, const struct plan
 
 /* -- the winner -- */
 
-/* Whether a draft pays, and up to which load; two pools. */
+/* Two pools: what each is for. */
+static void write_pools(struct out *o, const struct planner_plan *x)
+{
+    char s[UNITS_TEXT_MAX];
+    if (x->prefill > 0)
+        plan_say(
+            o, IN,
+            "in two pools (disaggregated): %lld for prompts and their first tokens, %lld for all further tokens; a "
+            "cache takes %s from one to the other, on average",
+            (long long)x->prefill, (long long)(x->layout.replicas - x->prefill), units_format_time(s, x->point.move_s));
+}
+
+/* Whether a draft pays, and up to which load. */
 static void write_draft(struct out *o, const struct plan_case *c)
 {
     const struct planner_paying *p = &c->paying;
     const struct planner_plan *x = &c->result.best[0];
     char with[UNITS_TEXT_MAX], without[UNITS_TEXT_MAX], name[64], n[TEXT_COUNT_MAX];
-    if (x->prefill > 0)
-        plan_say(
-            o, IN,
-            "%lld of the copies prefill, %lld decode; a cache is where it decodes %s after the first token, on average",
-            (long long)x->prefill, (long long)(x->layout.replicas - x->prefill),
-            units_format_time(with, x->point.move_s));
     if (!c->draft) return;
     (void)text_clean(name, sizeof name, c->draft, strlen(c->draft));
     if (x->gamma > 0 && c->drafting.shape)
@@ -165,17 +171,17 @@ static void write_headroom(struct arena *a, struct out *o, const struct plan_cas
 {
     const struct planner_headroom *h = &c->headroom;
     const struct planner_plan *x = &c->result.best[0];
-    const double more = 100 * (h->rate_per_s / c->request.traffic.rate_per_s - 1),
-                 least = fmax(100 * plan_known_within(c), .01);
+    const double more = 100 * (h->rate_per_s / c->request.traffic.rate_per_s - 1), least = 100 * plan_known_within(c);
     const char *how = plan_headroom_how(a, c);
     const int64_t copy = x->layout.replicas > 0 ? x->gpus / x->layout.replicas : x->gpus;
     char money[UNITS_TEXT_MAX], one[128] = "";
-    plan_say(o, IN, "breaks first%s: %s, from %.*g requests/s on (%s%.*f %% more than now); %s binds", how ? how : "",
-             plan_breaks(h->breaks), more < 1 ? 6 : 4, h->rate_per_s, more < least ? "less than " : "",
+    const bool hardly = more < .01; /* not a unit */
+    plan_say(o, IN, "breaks first%s: %s, from %.*g requests/s on (%s%.*f %% more than now%s); %s binds", how ? how : "",
+             plan_breaks(h->breaks), more < 1 ? 6 : 4, h->rate_per_s, hardly ? "less than " : "",
              more < 1    ? 2
              : more < 10 ? 1
                          : 0,
-             fmax(more, least), h->binds);
+             fmax(more, .01), more < least ? ", no more than it may be off by" : "", h->binds);
     if (x->prefill == 0 && !isnan(x->cost.usd_per_h))
         (void)snprintf(one, sizeof one, "; one copy more is %lld x %s, %s/h", (long long)copy,
                        c->device[x->device].hw->key,
@@ -248,6 +254,7 @@ static enum err_code write_winner(struct arena *a, struct out *o, const struct p
     out_printf(o, "\n%lld x %s, %s: %s/h\n", (long long)x->gpus, c->device[x->device].hw->key, layout,
                plan_money(s, x->cost.usd_per_h));
     plan_say(o, IN, "%s", sentence);
+    write_pools(o, x);
     plan_say(o, IN, "weights %s, %s%s; %sat most %s at once and %s a step", f->weights ? f->weights : "as stored",
              cache ? "KV cache " : "no KV cache",
              !cache  ? ""
@@ -262,12 +269,13 @@ static enum err_code write_winner(struct arena *a, struct out *o, const struct p
     write_draft(o, c);
     write_caches(o, c);
     if (q->aim == PLANNER_SERVE && x->paper != PLANNER_SATURATED)
-        plan_say(o, IN,
-                 "%sload %.0f %% of the rate at which queues grow for ever; %.3g sequences in flight a copy on average",
-                 c->uneven       ? "on paper, for arrivals without bursts: "
-                 : c->verified.n ? "on paper: "
-                                 : "",
-                 100 * x->rate_per_s / x->point.saturation_per_s, x->point.batch);
+        plan_say(
+            o, IN,
+            "%sload %.0f %% of the rate at which queues grow for ever; %.3g sequences in flight a copy%s on average",
+            c->uneven       ? "on paper, for arrivals without bursts: "
+            : c->verified.n ? "on paper: "
+                            : "",
+            100 * x->rate_per_s / x->point.saturation_per_s, x->point.batch, x->prefill > 0 ? " that decodes" : "");
     if (q->aim != PLANNER_JOB) {
         write_headroom(a, o, c);
         write_tokens(o, x);
@@ -291,10 +299,14 @@ enum err_code plan_text(struct arena *a, struct out *o, const struct plan_case *
         TRY(table_write(t, TABLE_TEXT, o, e));
         plan_say(o, IN, "%s",
                  plan_layout_legend(layout_routed(c->format[0].model) != NULL, option_given(c->options, "dcp")));
+        const bool pools = c->request.pools, drafts = pools && c->draft;
         if (c->request.aim == PLANNER_SERVE && !option_get(c->options, "columns"))
-            plan_say(
-                o, IN,
-                "in, out: dollars a million tokens of prompts, of answers; load: of the rate at which queues grow");
+            plan_say(o, IN, "%s%s%s%s", drafts ? "" : "in, out: dollars a million tokens of prompts, of answers",
+                     drafts ? "" : "; ",
+                     pools
+                         ? "prefill: of the copies, those that compute prompts for the others (0: every copy does both)"
+                         : "load: of the rate at which queues grow",
+                     drafts ? "; load: of the rate at which queues grow" : "");
     }
     return plan_text_notes(a, o, c, e);
 }

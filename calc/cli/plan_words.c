@@ -81,8 +81,11 @@ void plan_times_apart(double is_s, double may_s, char is[UNITS_TEXT_MAX], char m
 const char *plan_saturates(struct arena *a, const struct planner_plan *x)
 {
     const double below = 1 - x->point.saturation_per_s / x->rate_per_s;
-    const char *text = arena_printf(a, "saturates at %.4g requests/s, %.3g %% below those that come",
-                                    x->point.saturation_per_s * (double)x->layout.replicas, 100 * below);
+    const double serves = x->point.saturation_per_s * (double)x->layout.replicas;
+    const char *text =
+        below < .9
+            ? arena_printf(a, "saturates at %.4g requests/s, %.3g %% below those that come", serves, 100 * below)
+            : arena_printf(a, "saturates at %.4g requests/s, and %.0f times as many come", serves, 1 / (1 - below));
     if (!(below > 0)) text = "has no steady state at the rate that comes";
     return text ? text : "";
 }
@@ -138,6 +141,7 @@ const char *plan_money(char out[UNITS_TEXT_MAX], double usd)
     (void)snprintf(out, UNITS_TEXT_MAX,
                    isnan(usd)             ? "no known price"
                    : usd > 0 && usd < .01 ? "$%.2g"
+                   : usd < .1             ? "$%.3f"
                    : usd < 100            ? "$%.2f"
                                           : "$%.0f",
                    usd);

@@ -401,6 +401,15 @@ static enum err_code open_planned(struct arena *a, struct simulate_case *c, stru
     return ERR_OK;
 }
 
+/* What a band is at: means of a sequence, of several answers to a prompt as of one. */
+static enum err_code sequences(struct arena *a, const struct simulate_case *c, struct planner_traffic *out,
+                               struct err *e)
+{
+    struct workload one = c->work;
+    one.samples = 1;
+    return planner_traffic_of(a, &one, 1, out, e);
+}
+
 /* A number of times the median; false: the text is none. */
 static bool times_median(const char *text, double *out)
 {
@@ -433,7 +442,7 @@ static enum err_code open_band(struct arena *a, const struct option_values *v, s
     if (planned(c)) TRY(open_planned(a, c, e));
     if (c->factor) s->slower = factor;
     if (c->factor || planned(c) || !c->p90) return ERR_OK;
-    TRY(planner_traffic_of(a, &c->work, 1, &t, e));
+    TRY(sequences(a, c, &t, e));
     TRY(batch_of(c, &t, &batch, e));
     s->slower = c->server_text ? engine_band(&c->server, batch, t.context_tokens, t.prompt_tokens)
                                : calibrated_band(c->of.calibrated, batch, t.context_tokens, t.prompt_tokens);

@@ -282,8 +282,10 @@ static void say_length(struct lines *o, const struct emit_plan *p)
                    "the longest request planned has %lld tokens, prompt and answer; %lld are taken, ",
                    (long long)p->longest_tokens, (long long)p->max_model_len);
     const size_t n = strlen(text);
+    const bool whole = p->max_model_len % EMIT_LENGTH_PAGE == 0; /* else what the model or the cache has room for */
     if (more >= 1)
-        (void)snprintf(text + n, sizeof text - n, "%.0f %% more, and longer ones refused", more);
+        (void)snprintf(text + n, sizeof text - n, "%.0f %% more%s, and longer ones refused", more,
+                       whole && more >= 25 ? " (a quarter, up to a whole 256)" : "");
     else
         (void)snprintf(text + n, sizeof text - n, "and not one longer: neither the model nor the cache has more room");
     comment(o, text);

@@ -19,6 +19,8 @@ enum emit_engine { EMIT_VLLM, EMIT_SGLANG, EMIT_TRTLLM, EMIT_ENGINES };
  * Medusa's heads. */
 enum emit_drafting { EMIT_MODEL, EMIT_EAGLE, EMIT_MTP, EMIT_MEDUSA };
 
+enum { EMIT_LENGTH_PAGE = 256 }; /* tokens; a length that is chosen is so many times it; not a unit */
+
 /* What is to be started. */
 struct emit_plan {
     const char *model;       /* a Hugging Face id or a path */

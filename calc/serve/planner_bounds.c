@@ -37,16 +37,24 @@ void planner_settle(struct planner_plan *plan, enum planner_verdict v)
 /* TTFT over that, at least: of 800 drawn at hardly any rate .991 of runs, .937 where steps are solved. */
 static const double FIRST_RUN = .98, FIRST_STEPS = .9; /* not a unit */
 
+/* A piece of x tokens where nobody decodes; of groups in its own, the others without. */
+static double piece_s(struct steady_times *t, double x)
+{
+    double at_s[STEADY_SHARES];
+    if (!(t->parts > 1)) return steady_times_step_s(t, 0, x);
+    steady_times_shares_s(t, 0, x, at_s);
+    return steady_times_share_s(at_s, 0);
+}
+
 double planner_first_s(const struct planner_request *q, struct steady_times *through, struct steady_times *slowest,
                        double slower)
 {
     const double prompt = planner_quantile(q->traffic.prompts, q->traffic.n, planner_promised_frac(&q->ttft));
     const double room = through->budget_tokens, pieces = ceil(prompt / room), last = prompt - (pieces - 1) * room;
-    const double one_s = steady_times_step_s(through, 0, pieces > 1 ? room : last);
+    const double one_s = piece_s(through, pieces > 1 ? room : last);
     const double least = slower * (through == slowest ? FIRST_STEPS : FIRST_RUN);
     if (!(pieces > 1)) return least * one_s;
-    return least * (one_s + (pieces - 2) * fmin(steady_times_step_s(slowest, 0, room), one_s) +
-                    fmin(steady_times_step_s(slowest, 0, last), one_s));
+    return least * (one_s + (pieces - 2) * fmin(piece_s(slowest, room), one_s) + fmin(piece_s(slowest, last), one_s));
 }
 
 /* ---- steps ---- */
@@ -219,7 +227,7 @@ enum planner_verdict planner_steps_beyond(const struct planner_request *q, const
     enum { FEW = 8 }; /* not a unit */
     const double slower = s->slower > 0 ? s->slower : 1, little = 1 / MORE;
     const bool first = steady_parts_of(s) > 1 && steady_parted_of(s);
-    const bool alone = s->policy == SIMULATE_CHUNKED && !s->decode && !s->draft.of && s->times && s->times->parts <= 1;
+    const bool alone = s->policy == SIMULATE_CHUNKED && !s->decode && !s->draft.of && s->times;
     if (isfinite(b->ttft_s) && alone && !(s->lengths->cached_tokens > 0) &&
         planner_first_s(q, s->times, s->times, slower) > b->ttft_s)
         return PLANNER_LATE_TTFT;

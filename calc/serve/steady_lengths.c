@@ -241,7 +241,8 @@ enum err_code steady_lengths_of_work(struct arena *a, const struct workload *w, 
 {
     TRY(check_hits(hit_frac, e));
     if (w->n == 0) return err_set(e, ERR_RANGE, "a workload of no request");
-    if (w->samples > 1) return err_set(e, ERR_RANGE, "a steady state of several samples of a prompt is not described");
+    if (w->samples > 1)
+        return err_set(e, ERR_RANGE, "a steady state is described of one answer to a prompt, not of several samples");
     struct steady_node *node = arena_array(a, PROMPT_BINS * OUTPUT_BINS, sizeof *node);
     struct pair *v = malloc(w->n * sizeof *v);
     double *all = malloc(w->n * sizeof *all);
