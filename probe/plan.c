@@ -78,8 +78,8 @@ struct maker {
     size_t room;
     bool quick; /* what the next jobs are of */
     double part;
-    bool out_of_bounds; /* of some point */
-    const char *none;   /* kernels without any code that runs, joined by ',', and what they lack */
+    const char *out_of_bounds; /* of the first point that is, and of what; NULL: none */
+    const char *none;          /* kernels without any code that runs, joined by ',', and what they lack */
     const char *none_lacks;
     struct err *e;
 };
@@ -177,10 +177,10 @@ static enum err_code check_bounds(struct maker *m, const struct wire_kernel *k, 
         char why[160];
         *fits = v >= arg->lo && v <= arg->hi;
         if (*fits) continue;
-        m->out_of_bounds = true;
         (void)snprintf(why, sizeof why, "%.40s=%lld is not within %lld to %lld", arg->name, (long long)v,
                        (long long)arg->lo, (long long)arg->hi);
-        TRY(leave_out(m, k->name, dtype, why));
+        if (!m->out_of_bounds) m->out_of_bounds = arena_printf(m->a, "%s: %s", k->name, why);
+        TRY(m->out_of_bounds ? leave_out(m, k->name, dtype, why) : err_nomem(m->e));
     }
     return ERR_OK;
 }
@@ -419,7 +419,7 @@ enum err_code plan_make(struct arena *a, const struct wire_device *d, const stru
                        strstr(lacks, " also needs ") ? " and no others" : "", lacks);
     if (!plan.n && !plan.left_out_n && r->points_n)
         return err_set(e, ERR_NO, "the kernels that are asked for are of no kind of its operators");
-    if (!plan.n && r->shape && m.out_of_bounds) return err_set(e, ERR_RANGE, "--shape: %s", plan.left_out[0]);
+    if (!plan.n && r->shape && m.out_of_bounds) return err_set(e, ERR_RANGE, "--shape: %s", m.out_of_bounds);
     if (!plan.n) {
         const char *several = d->threads > 1 ? spaced(a, splitting(a, d)) : "";
         if (!several) return err_nomem(e);

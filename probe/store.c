@@ -257,7 +257,8 @@ enum err_code store_open(struct arena *a, const char *path, const struct store_a
     s->path = arena_strndup(a, clean, strlen(text_clean(clean, sizeof clean, path, strlen(path))));
     if (!s->path) return err_nomem(e);
     const bool there = stat(path, &st) == 0;
-    if (!there && !how->write) return err_set(e, ERR_NO, "%s: no measurements yet (ridge probe run)", s->path);
+    if (!there && !how->write)
+        return err_set(e, ERR_NO, "%s: there is no such file, so no measurements yet (ridge probe run)", s->path);
     if (there && !S_ISREG(st.st_mode)) return err_set(e, ERR_IO, "%s: not a regular file", s->path);
     if (!there) TRY(make_folders(a, path, e));
     /* who reads may write where that is allowed: the last to close then clears the log away */

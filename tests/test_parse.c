@@ -52,7 +52,7 @@ static int open_fixture(void **state)
     f->a = arena_open();
     f->c = sym_open(f->a);
     for (size_t i = 0; i < N_NAMES; i++) f->symbols[i] = (struct parse_symbol){NAMES[i], sym_var(f->c, NAMES[i])};
-    f->names = (struct parse_names){f->symbols, N_NAMES, CALLS, 2, resolve, f, false};
+    f->names = (struct parse_names){f->symbols, N_NAMES, CALLS, 2, resolve, f, false, false};
     *state = f;
     return 0;
 }

@@ -77,6 +77,7 @@ static enum err_code run(struct arena *a, const struct command *c, int argc, cha
     for (size_t i = 0; i < 2; i++)
         if (sym_parse(ctx, text[i], strlen(text[i]), &names, &side[i], &where, e) != ERR_OK)
             return scope_parse_failed(i ? "--against " : "", text[i], &where, e);
+    TRY(scope_dims(&asker, text[0], text[1], e));
     TRY(scope_settle(&asker, 2, side, &note, e));
     TRY(sym_compare(ctx, side[0], side[1], &verdict, &x, e));
     TRY(out_open(a, NULL, &o, e));

@@ -119,6 +119,7 @@ static enum err_code read_equation(const struct option_values *v, struct scope_a
     const struct parse_names names = scope_names_of(asker);
     if (sym_parse_equation(c, text, strlen(text), &names, &side[0], &side[1], &where, e) != ERR_OK)
         return scope_parse_failed("", text, &where, e);
+    if (scope_dims(asker, text, NULL, e) != ERR_OK) return err_prepend(e, "'%.60s': ", text);
     TRY(scope_numbers(s, v, point, &n, e));
     for (size_t i = 0; i < n; i++)
         if (point[i].var == s->quantity.free)

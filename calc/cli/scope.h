@@ -125,6 +125,11 @@ struct scope_asker {
 enum err_code scope_asker_make(const struct scope *s, struct scope_asker *out, struct err *e);
 struct parse_names scope_names_of(struct scope_asker *k);
 
+/* scope_dims -- whether two texts, or the sides of an equation (right NULL), that were read before are measured in the
+ * same, and the terms of each sum too: bytes are not seconds. Sizes without units, and plain numbers, may be anything
+ * (calc/sym/dims.h). Errors: ERR_USAGE, naming both. */
+enum err_code scope_dims(const struct scope_asker *k, const char *left, const char *right, struct err *e);
+
 /* scope_settle -- put the values of plain names into n expressions that were parsed with k. ridge and peak are those of
  * the unit that all topics named beside them run on, where that is one, else of the linear layers' format. *note: a
  * sentence on which unit that is, where it is open; NULL: nothing to say. Errors: ERR_USAGE a symbol that the model has

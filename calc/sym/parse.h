@@ -71,6 +71,7 @@ struct parse_names {
     enum err_code (*resolve)(void *user, const char *name, const char *argument, const struct sym **out, struct err *e);
     void *user;
     bool units; /* numbers may have units behind them, taken to base units: see above */
+    bool dims;  /* such a number becomes what it is measured in instead (calc/sym/dims.h) */
 };
 
 /* Where the error is, for two lines below the sentence. */

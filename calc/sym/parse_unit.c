@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "calc/base/units.h"
+#include "calc/sym/dims.h"
 #include "calc/sym/node.h"
 #include "calc/sym/parse_grammar.h"
 
@@ -126,8 +127,12 @@ enum err_code parse_unit(struct parser *p, const struct sym **out)
                       !has_capital(s + i + n + 1, m) && !is_product(p, s + i + n + 1, m) &&
                       units_read_word(s + i, n + 1 + m, UNITS_NONE, NULL, &whole, &unused) && is_wanted(whole);
     if (!is_always(s + i, n) && ((!rate && is_product(p, s + i, n)) || is_call(p, i, n))) return ERR_OK;
-    *out = sym_mul(p->c, *out, exact(p->c, factor));
-    if (rate) *out = sym_div(p->c, *out, exact(p->c, per));
+    if (p->in->names->dims) {
+        *out = sym_dims_leaf(p->c, "1", rate ? whole : kind);
+    } else {
+        *out = sym_mul(p->c, *out, exact(p->c, factor));
+        if (rate) *out = sym_div(p->c, *out, exact(p->c, per));
+    }
     p->i = i + n + (rate ? 1 + m : 0);
     return ERR_OK;
 }

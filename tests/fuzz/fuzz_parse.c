@@ -114,7 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct parse_symbol symbols[N_SYMBOLS];
     for (size_t i = 0; i < N_SYMBOLS; i++) symbols[i] = (struct parse_symbol){NAMES[i], sym_var(c, NAMES[i])};
     const struct sym *value = symbols[3].e;
-    const struct parse_names names = {symbols, N_SYMBOLS, CALLS, 2, no_calls, &value, size % 2 == 0};
+    const struct parse_names names = {symbols, N_SYMBOLS, CALLS, 2, no_calls, &value, size % 2 == 0, size % 4 == 0};
     const struct sym *side[2] = {NULL, NULL};
     struct err e = {.code = ERR_OK};
     struct parse_error w;
