@@ -15,11 +15,12 @@ JOBS=${JOBS:-$(nproc 2>/dev/null || echo 1)}
 export RIDGE CMOCKA_MESSAGE_OUTPUT=tap
 unset CMOCKA_XML_FILE CMOCKA_TEST_ABORT
 # Those that take over two seconds, by the time of a processor, the longest first; that of probe.case is told by a clock.
-LONGEST='probe.case plan_serve.case test_kernels_attention plan_draft.case test_steady plan_verify.case test_exercise plan_trace.case
-    test_simt report.case test_normal test_report test_steps test_misses test_plot test_steady_groups readme.sh test_kernels_token
-    test_planner_verify simulate.case test_bank test_steady_parted test_speculate_loop test_derive test_kernels test_planner_bounds
-    test_simulate_queues exercise.case test_simulate_moves test_planner test_session test_quantity test_cost test_steady_flights
-    plan.case test_planner_simulated'
+LONGEST='probe.case plan_serve.case test_kernels_attention plan_draft.case test_steady plan_verify.case test_exercise
+    plan_trace.case test_simt report.case exercise.case test_steps test_session readme.sh test_steady_groups
+    test_normal test_report test_misses test_plot test_kernels_token test_planner_verify simulate.case test_simt_moe
+    test_simt_sample test_steady_servers test_bank test_steady_parted test_speculate_loop test_derive test_kernels
+    test_planner_bounds test_simulate_queues test_simulate_moves test_planner test_quantity test_cost
+    test_steady_flights plan.case test_planner_simulated'
 passed=0 failed=0 skipped=0
 here=$(dirname "$0")
 trap 'exit 130' HUP INT TERM
