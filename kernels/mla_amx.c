@@ -64,16 +64,16 @@ struct queue {
     size_t n, next, at, bytes, rate, credit; /* lines / ONE for a cycle; not yet asked for */
 };
 
+/* Some lines of each group in turn: several streams are fetched faster than one. */
 OP void ask_all(struct queue *f, size_t times)
 {
-    for (; times > 0 && f->next < f->n; times--) {
+    for (; times > 0 && f->at < f->bytes; times--) {
         const char *const from = f->from[f->next] + f->at;
         KERN_UNROLL
         for (size_t i = 0; i < FEW; i++) _mm_prefetch(from + i * LINE, _MM_HINT_T1);
+        if (++f->next < f->n) continue;
+        f->next = 0;
         f->at += FEW * LINE;
-        if (f->at < f->bytes) continue;
-        f->at = 0;
-        f->next++;
     }
 }
 
@@ -370,6 +370,7 @@ OP void queue_open(const struct job *j, const struct chunk *now, const int32_t *
                           least(j->tiles, BLOCK) * now->groups * 2 * OF_ITEM;
     *f = (struct queue){.n = table ? n / GROUP : 0, .bytes = GROUP * j->step};
     for (size_t g = 0; g < f->n; g++) f->from[g] = row_at(j->of, table, from + g * GROUP);
+    if (f->n == 0) f->bytes = 0;
     f->rate = f->n * f->bytes / LINE * ONE / cycles + 1;
 }
 

@@ -116,7 +116,7 @@ static bool said(struct planner *p, struct planner_request *q, const struct plan
 static bool said_first(struct planner *p, struct planner_request *q, const struct planner_option *x, uint64_t *state)
 {
     static const double FRAC[] = {.5, .9, .95, .99};
-    const struct planner_told told = {INFINITY, INFINITY, draw(state, 1, 1.3)};
+    const struct planner_told told = {(double)INFINITY, (double)INFINITY, draw(state, 1, 1.3)};
     struct err e = {0};
     struct planner_plan alone = x->plan, shown = x->plan;
     q->tpot.s = 1e3;
