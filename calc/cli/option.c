@@ -196,6 +196,9 @@ enum err_code option_parse(struct arena *a, const struct command *c, int argc, c
             continue;
         }
         TRY(take(c, argc, argv, &i, &at, &value, e));
+        if (c->options[at].single && typed[at] && strcmp(text[at], value) != 0)
+            return err_set(e, ERR_USAGE, "%s: --%s %.40s and --%s %.40s: there can be one", c->name,
+                           c->options[at].name, text[at], c->options[at].name, value);
         TRY(store(a, &line, at, value, e));
         if (strcmp(c->options[at].name, "scenario") == 0) scenario = value;
     }

@@ -27,6 +27,7 @@ struct option {
     int alternative;   /* options of different nonzero numbers exclude each other: a typed one drops a scenario's others
                         */
     bool typed_only;   /* names a file of this machine: never taken from a scenario */
+    bool single;       /* two values could be meant together, and are not: another one is refused */
     bool written;      /* that file is written at the end: one that cannot be is refused before any work */
     const char *group; /* heading in help; the row that starts a group names it, others NULL */
 };

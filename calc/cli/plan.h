@@ -51,9 +51,14 @@
         {.name = "ttft",                                                                                               \
          .kind = OPTION_TEXT,                                                                                          \
          .value = "[pNN=]TIME",                                                                                        \
+         .single = true,                                                                                               \
          .group = "Promises",                                                                                          \
          .help = "time to first token: p95=1s (p50, p90, p95 or p99 of requests; without: p95)"},                      \
-        LAYOUT_TEXT("tpot", "[pNN=]TIME", NULL, "time per output token behind the first: p95=40ms"),                   \
+        {.name = "tpot",                                                                                               \
+         .kind = OPTION_TEXT,                                                                                          \
+         .value = "[pNN=]TIME",                                                                                        \
+         .single = true,                                                                                               \
+         .help = "time per output token behind the first: p95=40ms"},                                                  \
         {.name = "max-gpus",                                                                                           \
          .kind = OPTION_TEXT,                                                                                          \
          .value = "N",                                                                                                 \
