@@ -20,6 +20,7 @@ struct simulate_case {
     struct engine engine;
     struct engine_case server;
     const char *trace, *arrivals, *policy, *route, *memory, *pool; /* as texts; trace NULL: none */
+    const char *lengths; /* of requests that are made, in words; NULL: a trace */
     double pool_bytes;
     struct planner_window judged; /* requests that times are of; end 0: all */
     bool p90;                     /* of the band; setup.slower says how much that is */

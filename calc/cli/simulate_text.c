@@ -116,6 +116,7 @@ static void write_heading(struct out *o, const struct simulate_case *c, const st
                           c->spec.turns > 1 ? "conversations " : "", (long long)s->seed);
     else
         simulate_put_line(o, "%s at once, seed %lld", text_count(count, s->requests, "request"), (long long)s->seed);
+    if (c->lengths) simulate_put_line(o, "%s", c->lengths);
     if (c->judged.end > 0)
         simulate_put_line(o, "times below are of the %zuth to the %zuth that came", c->judged.first + 1, c->judged.end);
     if (c->work.samples > 1) simulate_put_line(o, "%lld answers to each prompt", (long long)c->work.samples);

@@ -169,6 +169,11 @@ enum err_code simulate_work_open(struct arena *a, const struct option_values *v,
         made.prompt = arena_printf(a, "%lld", (long long)c->of.model.encoder.start_tokens);
     if (!made.prompt) return err_nomem(e);
     c->arrivals = made.arrivals;
+    const char *const usual = made.file ? "" : " (default)";
+    c->lengths =
+        arena_printf(a, "prompts of %s tokens%s, answers of %s%s", made.prompt, option_given(v, "prompt") ? "" : usual,
+                     made.generate, option_given(v, "generate") ? "" : usual);
+    if (!c->lengths) return err_nomem(e);
     s->rate_per_s = made.rate_per_s;
     TRY(option_count(v, "requests", 1, WORKLOAD_REQUESTS_MAX, &s->requests, e));
     TRY(option_count(v, "concurrency", 1, WORKLOAD_REQUESTS_MAX, &s->concurrency, e));
