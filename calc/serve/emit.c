@@ -1,13 +1,13 @@
 #include "calc/serve/emit.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "calc/base/text.h"
 #include "calc/base/units.h"
 #include "calc/cost/lora.h"
+#include "calc/serve/emit_said.h"
 
 static const char *const NAMES[EMIT_ENGINES] = {"vllm", "sglang", "trtllm"};
 
@@ -116,230 +116,28 @@ const char *emit_refusal(enum emit_engine engine, const struct emit_plan *p)
     return "no such engine";
 }
 
-/* -- text -- */
-
-enum { EMIT_BYTES = 4096, LINE_MOST = 78 };
-
-struct lines {
-    char text[EMIT_BYTES];
-    size_t used, column; /* of the line that is written */
-    bool cut;
-};
-
-static void put(struct lines *o, const char *text)
-{
-    const size_t n = strlen(text);
-    if (o->used + n + 1 > sizeof o->text) {
-        o->cut = true;
-        return;
-    }
-    memcpy(o->text + o->used, text, n + 1);
-    o->used += n;
-    o->column += n;
-    const char *last = strrchr(text, '\n');
-    if (last) o->column = strlen(last + 1);
-}
-
-/* A word of the command; the line goes on below when it is full. */
-__attribute__((format(printf, 2, 3))) static void word(struct lines *o, const char *fmt, ...)
-{
-    char text[1024]; /* not a unit */
-    va_list ap;
-    va_start(ap, fmt);
-    const int n = vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    o->cut = o->cut || n < 0 || (size_t)n >= sizeof text;
-    if (o->column > 0) put(o, o->column + strlen(text) + 3 > LINE_MOST ? " \\\n  " : " ");
-    put(o, text);
-}
-
-static void comment(struct lines *o, const char *text)
-{
-    const bool lines = strchr(text, '\n') != NULL; /* broken already */
-    size_t at = 1;
-    put(o, "#");
-    while (*text && !lines) {
-        char word[128];
-        const size_t n = strcspn(text, " ");
-        if (at + 1 + n > LINE_MOST) {
-            put(o, "\n#  ");
-            at = 3;
-        }
-        (void)snprintf(word, sizeof word, " %.*s", (int)n, text);
-        put(o, n + 2 > sizeof word ? " " : word);
-        if (n + 2 > sizeof word) { /* a word that is longer than a line: as it is */
-            put(o, text);
-            break;
-        }
-        at += 1 + n;
-        text += n + strspn(text + n, " ");
-    }
-    if (lines) {
-        put(o, " ");
-        put(o, text);
-    }
-    put(o, "\n");
-}
-
-static const char PLAIN[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-";
-
-const char *emit_quoted(struct arena *a, const char *s)
-{
-    if (*s && *s != '-' && s[strspn(s, PLAIN)] == '\0') return s;
-    size_t n = 2;
-    for (const char *c = s; *c; c++) n += *c == '\'' ? 4 : 1;
-    char *out = arena_array(a, n + 1, 1);
-    if (!out) return NULL;
-    char *to = out;
-    *to++ = '\'';
-    for (const char *c = s; *c; c++) {
-        const char *piece = *c == '\'' ? "'\\''" : NULL;
-        if (piece)
-            for (; *piece; piece++) *to++ = *piece;
-        else
-            *to++ = (unsigned char)*c < ' ' || *c == 0x7f ? '?' : *c; /* no line ends, no terminal codes */
-    }
-    *to++ = '\'';
-    *to = '\0';
-    return out;
-}
-
-/* -- what is said above each -- */
-
-static void say_copies(struct lines *o, const struct emit_plan *p, const char *router)
-{
-    const struct layout *l = &p->layout;
-    char text[384];
-    const long long copy = (long long)(layout_group(l) * l->pp), decode = (long long)(l->replicas - p->prefill);
-    if (p->prefill > 0) {
-        (void)snprintf(
-            text, sizeof text,
-            "%lld %s of %lld GPU%s prefill%s and %lld decode%s: run this once for each, on GPUs and a port of "
-            "its own (CUDA_VISIBLE_DEVICES, --port), behind a router that sends each prompt to the one kind "
-            "and then to the other:",
-            (long long)p->prefill, p->prefill == 1 ? "copy" : "copies", copy, copy == 1 ? "" : "s",
-            p->prefill == 1 ? "s" : "", decode, decode == 1 ? "s" : "");
-        comment(o, text);
-        comment(o, router);
-        comment(o, "one line serves both kinds: its limits are the plan's, which has the same in both, and sequences "
-                   "of those that decode and tokens of a step of those that prefill may be sized apart");
-    } else if (l->replicas > 1) {
-        (void)snprintf(text, sizeof text,
-                       "%lld copies of %lld GPU%s: run this once for each, on GPUs and a port of its own "
-                       "(CUDA_VISIBLE_DEVICES, --port), behind a router to the least loaded:",
-                       (long long)l->replicas, copy, copy == 1 ? "" : "s");
-        comment(o, text);
-        comment(o, router);
-    }
-}
-
-static void say_checkpoint(struct lines *o, const struct emit_plan *p)
-{
-    if (strcmp(p->model, EMIT_CHECKPOINT) == 0)
-        comment(o, EMIT_CHECKPOINT
-                " is the directory of the checkpoint, or its id: the model was described by one file, which no engine "
-                "loads");
-    if (p->draft_tokens > 0 && p->draft && strcmp(p->draft, EMIT_DRAFT_CHECKPOINT) == 0)
-        comment(o, EMIT_DRAFT_CHECKPOINT " is that of the draft, likewise");
-}
-
-/* Whether the engine needs a checkpoint whose weights are stored as planned: vLLM and SGLang make fp8 of 16 bits as
- * they load (--quantization fp8), TensorRT-LLM converts nothing. */
-static bool stored_otherwise(const struct emit_plan *p, enum emit_engine engine)
-{
-    return p->weights && !(engine != EMIT_TRTLLM && p->fp8_on_load);
-}
-
-/* A word that the shell stops at until it is set. */
-static const char STORED_SO[] = "${CHECKPOINT:?}";
-
-static void say_weights(struct lines *o, const struct emit_plan *p, enum emit_engine engine, const char *model)
-{
-    char text[512];
-    if (!stored_otherwise(p, engine)) return;
-    (void)snprintf(text, sizeof text,
-                   "weights in %s: a checkpoint stored so is needed, and %s is not. Set CHECKPOINT to its directory or "
-                   "id first:",
-                   p->weights, model);
-    comment(o, text);
-    if (strcmp(p->weights, "fp8") == 0 && p->fp8_on_load) { /* features/quantization of TensorRT-LLM's documentation */
-        comment(o,
-                "  one that is published (nvidia/...-FP8), or made by examples/llm_ptq of NVIDIA's Model Optimizer:");
-        (void)snprintf(text, sizeof text,
-                       "  scripts/huggingface_example.sh --model %s \\\n#     --quant fp8 --export_fmt hf", model);
-        comment(o, text);
-    }
-    comment(o, "  CHECKPOINT=directory or id of the model in that format");
-}
-
-/* A request that is longer than planned is refused from this length on. */
-static void say_length(struct lines *o, const struct emit_plan *p)
-{
-    char text[256];
-    if (p->longest_tokens < 1) return;
-    const double more = 100 * ((double)p->max_model_len / (double)p->longest_tokens - 1);
-    (void)snprintf(text, sizeof text,
-                   "the longest request planned has %lld tokens, prompt and answer; %lld are taken, ",
-                   (long long)p->longest_tokens, (long long)p->max_model_len);
-    const size_t n = strlen(text);
-    const bool whole = p->max_model_len % EMIT_LENGTH_PAGE == 0; /* else what the model or the cache has room for */
-    if (more >= 1)
-        (void)snprintf(text + n, sizeof text - n, "%.0f %% more%s, and longer ones refused", more,
-                       whole && more >= 25 ? " (a quarter, up to a whole 256)" : "");
-    else
-        (void)snprintf(text + n, sizeof text - n, "and not one longer: neither the model nor the cache has more room");
-    comment(o, text);
-}
+/* -- the engines -- */
 
 /* What routes requests to copies. */
 static const char BALANCER[] = "nginx with least_conn, say";
 
-static const char HEAD[] = "HEAD";
-
-static void say_draft(struct lines *o, const struct emit_plan *p)
-{
-    if (p->draft_tokens > 0 && p->drafting == EMIT_EAGLE)
-        comment(o, "HEAD is the checkpoint of an EAGLE head that was trained for the model");
-    if (p->draft_tokens > 0 && p->drafting == EMIT_MEDUSA)
-        comment(o, "HEAD is the checkpoint of Medusa's heads that were trained for the model");
-    if (p->draft_nodes > 0) comment(o, "the engine hangs its likeliest drafts itself, as many as the plan's tree has");
-}
-
-static int64_t nodes_of(const struct layout *l)
-{
-    const int64_t copy = layout_group(l) * l->pp;
-    return l->per_node > 0 && copy > l->per_node ? (copy + l->per_node - 1) / l->per_node : 1;
-}
-
-/* What the shell has to know on every node; it says so itself where it does not (${X:?}). */
-static void say_nodes(struct lines *o, const struct layout *l, const char *ranked)
-{
-    char text[256];
-    (void)snprintf(text, sizeof text, "on each of the copy's %lld nodes, first of all:", (long long)nodes_of(l));
-    comment(o, text);
-    comment(o, "  HEAD_IP=address of the first node");
-    if (ranked) comment(o, ranked);
-}
-
 static const char RANKED[] = "  RANK=0 on the first node, 1 on the next, ...";
 
 /* Attention groups of a copy over several nodes: each node serves its own, the first one answers. */
-static void put_vllm_ranks(struct lines *o, const struct layout *l)
+static void put_vllm_ranks(struct emit_lines *o, const struct layout *l)
 {
-    const long long local = (long long)((l->dp + nodes_of(l) - 1) / nodes_of(l));
-    word(o, "--data-parallel-size-local %lld", local);
-    word(o, "--data-parallel-address ${HEAD_IP:?}");
-    word(o, "--data-parallel-rpc-port 13345");
-    word(o, "--data-parallel-start-rank $((${RANK:?} * %lld))", local);
-    word(o, "$([ $RANK = 0 ] || echo --headless)");
+    const long long local = (long long)((l->dp + emit_nodes(l) - 1) / emit_nodes(l));
+    emit_word(o, "--data-parallel-size-local %lld", local);
+    emit_word(o, "--data-parallel-address ${HEAD_IP:?}");
+    emit_word(o, "--data-parallel-rpc-port 13345");
+    emit_word(o, "--data-parallel-start-rank $((${RANK:?} * %lld))", local);
+    emit_word(o, "$([ $RANK = 0 ] || echo --headless)");
 }
 
-/* -- the engines -- */
-
 /* vLLM and SGLang call it alike, and count GiB. */
-static void put_offload(struct lines *o, const struct emit_plan *p)
+static void put_offload(struct emit_lines *o, const struct emit_plan *p)
 {
-    if (p->offload_bytes > 0) word(o, "--cpu-offload-gb %.6g", p->offload_bytes / UNITS_GIB);
+    if (p->offload_bytes > 0) emit_word(o, "--cpu-offload-gb %.6g", p->offload_bytes / UNITS_GIB);
 }
 
 /* Names of products as checkpoints have them, each after a blank. */
@@ -356,182 +154,184 @@ static const char *adapted_names(const struct emit_plan *p, char *out, size_t ca
 
 enum { NAMES_MAX = 256 };
 
-static void put_adapters(struct lines *o, const struct emit_plan *p, bool sglang)
+static void put_adapters(struct emit_lines *o, const struct emit_plan *p, bool sglang)
 {
     const struct model_adapters *x = &p->adapters;
     char names[NAMES_MAX];
     if (x->slots == 0) return;
-    word(o, "--enable-lora");
-    word(o, sglang ? "--max-loras-per-batch %lld" : "--max-loras %lld", (long long)x->slots);
-    word(o, "--max-lora-rank %lld", (long long)x->rank);
+    emit_word(o, "--enable-lora");
+    emit_word(o, sglang ? "--max-loras-per-batch %lld" : "--max-loras %lld", (long long)x->slots);
+    emit_word(o, "--max-lora-rank %lld", (long long)x->rank);
     if (p->host_adapters > x->slots)
-        word(o, sglang ? "--max-loaded-loras %lld" : "--max-cpu-loras %lld", (long long)p->host_adapters);
-    if (x->sharded) word(o, "--fully-sharded-loras");
+        emit_word(o, sglang ? "--max-loaded-loras %lld" : "--max-cpu-loras %lld", (long long)p->host_adapters);
+    if (x->sharded) emit_word(o, "--fully-sharded-loras");
     if (x->modules || sglang)
-        word(o, "--lora-target-modules%s", x->modules ? adapted_names(p, names, sizeof names) : " all");
+        emit_word(o, "--lora-target-modules%s", x->modules ? adapted_names(p, names, sizeof names) : " all");
 }
 
-static void put_vllm(struct lines *o, const struct emit_plan *p, const char *model, const char *draft)
+static void put_vllm(struct emit_lines *o, const struct emit_plan *p, const char *model, const char *draft)
 {
     const struct layout *l = &p->layout;
-    say_copies(o, p, p->prefill > 0 ? "vLLM's examples of disaggregated serving have one" : BALANCER);
-    say_checkpoint(o, p);
-    say_weights(o, p, EMIT_VLLM, model);
-    say_length(o, p);
-    say_draft(o, p);
-    if (nodes_of(l) > 1) say_nodes(o, l, l->dp > 1 ? RANKED : NULL);
-    if (nodes_of(l) > 1 && l->dp == 1) {
-        comment(o, "then on the first:  ray start --head --port=6379");
-        comment(o, "on every other one: ray start --address=${HEAD_IP:?}:6379");
-        comment(o, "and at last, on the first alone:");
+    emit_say_copies(o, p, p->prefill > 0 ? "vLLM's examples of disaggregated serving have one" : BALANCER);
+    emit_say_checkpoint(o, p);
+    emit_say_weights(o, p, EMIT_VLLM, model);
+    emit_say_length(o, p);
+    emit_say_draft(o, p);
+    if (emit_nodes(l) > 1) emit_say_nodes(o, l, l->dp > 1 ? RANKED : NULL);
+    if (emit_nodes(l) > 1 && l->dp == 1) {
+        emit_comment(o, "then on the first:  ray start --head --port=6379");
+        emit_comment(o, "on every other one: ray start --address=${HEAD_IP:?}:6379");
+        emit_comment(o, "and at last, on the first alone:");
     }
-    word(o, "vllm serve %s", stored_otherwise(p, EMIT_VLLM) ? STORED_SO : model);
-    word(o, "--tensor-parallel-size %lld", (long long)l->tp);
-    if (l->dcp > 1) word(o, "--decode-context-parallel-size %lld", (long long)l->dcp);
-    if (l->dcp > 1 && l->context_direct) word(o, "--dcp-comm-backend a2a");
-    if (l->pp > 1) word(o, "--pipeline-parallel-size %lld", (long long)l->pp);
-    if (l->dp > 1) word(o, "--data-parallel-size %lld", (long long)l->dp);
-    if (nodes_of(l) > 1 && l->dp > 1) put_vllm_ranks(o, l);
-    if (p->experts && l->ep > 1) word(o, "--enable-expert-parallel");
-    word(o, "--max-model-len %lld", (long long)p->max_model_len);
+    emit_word(o, "vllm serve %s", emit_stored_otherwise(p, EMIT_VLLM) ? EMIT_STORED_SO : model);
+    emit_word(o, "--tensor-parallel-size %lld", (long long)l->tp);
+    if (l->dcp > 1) emit_word(o, "--decode-context-parallel-size %lld", (long long)l->dcp);
+    if (l->dcp > 1 && l->context_direct) emit_word(o, "--dcp-comm-backend a2a");
+    if (l->pp > 1) emit_word(o, "--pipeline-parallel-size %lld", (long long)l->pp);
+    if (l->dp > 1) emit_word(o, "--data-parallel-size %lld", (long long)l->dp);
+    if (emit_nodes(l) > 1 && l->dp > 1) put_vllm_ranks(o, l);
+    if (p->experts && l->ep > 1) emit_word(o, "--enable-expert-parallel");
+    emit_word(o, "--max-model-len %lld", (long long)p->max_model_len);
     /* of each data-parallel rank */
-    word(o, "--max-num-seqs %lld", (long long)p->max_num_seqs);
-    word(o, "--max-num-batched-tokens %lld", (long long)p->step_tokens);
-    word(o, "--gpu-memory-utilization %.3g", p->utilization_frac);
-    if (p->towerless) word(o, "--language-model-only");
+    emit_word(o, "--max-num-seqs %lld", (long long)p->max_num_seqs);
+    emit_word(o, "--max-num-batched-tokens %lld", (long long)p->step_tokens);
+    emit_word(o, "--gpu-memory-utilization %.3g", p->utilization_frac);
+    if (p->towerless) emit_word(o, "--language-model-only");
     put_offload(o, p);
     if (p->tier_bytes > 0)
-        word(o, "--kv-offloading-backend native --kv-offloading-size %.6g", p->tier_bytes / UNITS_GIB);
+        emit_word(o, "--kv-offloading-backend native --kv-offloading-size %.6g", p->tier_bytes / UNITS_GIB);
     put_adapters(o, p, false);
-    if (p->weights && p->fp8_on_load) word(o, "--quantization fp8");
-    if (p->kv) word(o, "--kv-cache-dtype fp8"); /* of latents whose keys are chosen that is fp8_ds_mla */
-    if (nodes_of(l) > 1 && l->dp == 1) word(o, "--distributed-executor-backend ray");
+    if (p->weights && p->fp8_on_load) emit_word(o, "--quantization fp8");
+    if (p->kv) emit_word(o, "--kv-cache-dtype fp8"); /* of latents whose keys are chosen that is fp8_ds_mla */
+    if (emit_nodes(l) > 1 && l->dp == 1) emit_word(o, "--distributed-executor-backend ray");
     if (p->prefill > 0) {
-        put(o, " \\\n  --kv-transfer-config '{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"kv_both\"}'");
+        emit_put(o, " \\\n  --kv-transfer-config '{\"kv_connector\": \"NixlConnector\", \"kv_role\": \"kv_both\"}'");
     }
     if (p->draft_tokens <= 0) return;
     static const char *const METHOD[] = {"draft_model", "eagle", "mtp", "medusa"};
-    put(o, " \\\n  --speculative-config '{\"method\": \"");
-    put(o, METHOD[p->drafting]);
-    put(o, "\",");
+    emit_put(o, " \\\n  --speculative-config '{\"method\": \"");
+    emit_put(o, METHOD[p->drafting]);
+    emit_put(o, "\",");
     if (p->drafting != EMIT_MTP) {
-        put(o, "\n    \"model\": \"");
-        put(o, draft);
-        put(o, "\",");
+        emit_put(o, "\n    \"model\": \"");
+        emit_put(o, draft);
+        emit_put(o, "\",");
     }
     char n[64];
     (void)snprintf(n, sizeof n, "\n    \"num_speculative_tokens\": %lld}'", (long long)p->draft_tokens);
-    put(o, n);
+    emit_put(o, n);
 }
 
-static void put_sglang(struct lines *o, const struct emit_plan *p, const char *model, const char *draft)
+static void put_sglang(struct emit_lines *o, const struct emit_plan *p, const char *model, const char *draft)
 {
     const struct layout *l = &p->layout;
     /* within a step beside those that decode; neither stages nor drafts have that (check_server_args) */
     const bool mixed = p->mixed && l->pp == 1 && p->draft_tokens <= 0 && p->prefill == 0;
-    say_copies(o, p,
-               p->prefill > 0 ? "python -m sglang_router.launch_router --pd-disaggregation \\\n#   --prefill "
-                                "http://HOST:PORT ... --decode http://HOST:PORT ..."
-                              : "python -m sglang_router.launch_router --worker-urls http://HOST:PORT ...");
-    if (p->prefill > 0) comment(o, "those that decode: --disaggregation-mode decode");
-    say_checkpoint(o, p);
-    say_weights(o, p, EMIT_SGLANG, model);
-    say_length(o, p);
-    say_draft(o, p);
+    emit_say_copies(o, p,
+                    p->prefill > 0 ? "python -m sglang_router.launch_router --pd-disaggregation \\\n#   --prefill "
+                                     "http://HOST:PORT ... --decode http://HOST:PORT ..."
+                                   : "python -m sglang_router.launch_router --worker-urls http://HOST:PORT ...");
+    if (p->prefill > 0) emit_comment(o, "those that decode: --disaggregation-mode decode");
+    emit_say_checkpoint(o, p);
+    emit_say_weights(o, p, EMIT_SGLANG, model);
+    emit_say_length(o, p);
+    emit_say_draft(o, p);
     if (p->mixed && !mixed && p->prefill == 0)
-        comment(o, "prompts are computed in steps of their own, which the plan does not know");
-    if (nodes_of(l) > 1) say_nodes(o, l, RANKED);
-    word(o, "python -m sglang.launch_server");
-    word(o, "--model-path %s", stored_otherwise(p, EMIT_SGLANG) ? STORED_SO : model);
-    word(o, "--tp-size %lld", (long long)layout_group(l));
-    if (l->dcp > 1) word(o, "--dcp-size %lld", (long long)l->dcp);
-    if (l->dcp > 1 && l->context_direct) word(o, "--dcp-comm-backend a2a");
-    if (l->pp > 1) word(o, "--pp-size %lld", (long long)l->pp);
-    if (l->dp > 1) word(o, "--dp-size %lld --enable-dp-attention", (long long)l->dp);
-    if (p->experts && l->ep > 1) word(o, "--ep-size %lld", (long long)l->ep);
-    word(o, "--context-length %lld", (long long)p->max_model_len);
+        emit_comment(o, "prompts are computed in steps of their own, which the plan does not know");
+    if (emit_nodes(l) > 1) emit_say_nodes(o, l, RANKED);
+    emit_word(o, "python -m sglang.launch_server");
+    emit_word(o, "--model-path %s", emit_stored_otherwise(p, EMIT_SGLANG) ? EMIT_STORED_SO : model);
+    emit_word(o, "--tp-size %lld", (long long)layout_group(l));
+    if (l->dcp > 1) emit_word(o, "--dcp-size %lld", (long long)l->dcp);
+    if (l->dcp > 1 && l->context_direct) emit_word(o, "--dcp-comm-backend a2a");
+    if (l->pp > 1) emit_word(o, "--pp-size %lld", (long long)l->pp);
+    if (l->dp > 1) emit_word(o, "--dp-size %lld --enable-dp-attention", (long long)l->dp);
+    if (p->experts && l->ep > 1) emit_word(o, "--ep-size %lld", (long long)l->ep);
+    emit_word(o, "--context-length %lld", (long long)p->max_model_len);
     /* of all attention groups: the engine divides both among them */
-    word(o, "--max-running-requests %lld", (long long)(p->max_num_seqs * l->dp));
-    word(o, "--chunked-prefill-size %lld", (long long)(p->step_tokens * l->dp));
-    if (mixed) word(o, "--enable-mixed-chunk");
-    if (p->prefill > 0) word(o, "--disaggregation-mode prefill");
-    word(o, "--mem-fraction-static %.3g", p->static_frac);
+    emit_word(o, "--max-running-requests %lld", (long long)(p->max_num_seqs * l->dp));
+    emit_word(o, "--chunked-prefill-size %lld", (long long)(p->step_tokens * l->dp));
+    if (mixed) emit_word(o, "--enable-mixed-chunk");
+    if (p->prefill > 0) emit_word(o, "--disaggregation-mode prefill");
+    emit_word(o, "--mem-fraction-static %.3g", p->static_frac);
     put_offload(o, p);
     if (p->tier_bytes > 0)
-        word(o, "--enable-hierarchical-cache --hicache-size %lld",
-             (long long)ceil(p->tier_bytes / (double)(layout_group(l) * l->pp) / UNITS_GB));
+        emit_word(o, "--enable-hierarchical-cache --hicache-size %lld",
+                  (long long)ceil(p->tier_bytes / (double)(layout_group(l) * l->pp) / UNITS_GB));
     put_adapters(o, p, true);
-    if (p->weights && p->fp8_on_load) word(o, "--quantization fp8");
-    if (p->kv) word(o, "--kv-cache-dtype fp8_e4m3");
-    if (nodes_of(l) > 1)
-        word(o, "--nnodes %lld --node-rank ${RANK:?} --dist-init-addr ${HEAD_IP:?}:20000", (long long)nodes_of(l));
+    if (p->weights && p->fp8_on_load) emit_word(o, "--quantization fp8");
+    if (p->kv) emit_word(o, "--kv-cache-dtype fp8_e4m3");
+    if (emit_nodes(l) > 1)
+        emit_word(o, "--nnodes %lld --node-rank ${RANK:?} --dist-init-addr ${HEAD_IP:?}:20000",
+                  (long long)emit_nodes(l));
     if (p->draft_tokens <= 0) return;
     static const char *const ALGORITHM[] = {"STANDALONE", "EAGLE", "NEXTN", ""};
-    word(o, "--speculative-algorithm %s", ALGORITHM[p->drafting]);
-    if (p->drafting != EMIT_MTP) word(o, "--speculative-draft-model-path %s", draft);
-    word(o, "--speculative-num-steps %lld", (long long)p->draft_tokens);
-    word(o, "--speculative-eagle-topk %lld", (long long)(p->draft_nodes > 0 ? p->draft_wide : 1));
-    word(o, "--speculative-num-draft-tokens %lld",
-         (long long)(p->draft_nodes > 0 ? p->draft_nodes : p->draft_tokens) + 1);
+    emit_word(o, "--speculative-algorithm %s", ALGORITHM[p->drafting]);
+    if (p->drafting != EMIT_MTP) emit_word(o, "--speculative-draft-model-path %s", draft);
+    emit_word(o, "--speculative-num-steps %lld", (long long)p->draft_tokens);
+    emit_word(o, "--speculative-eagle-topk %lld", (long long)(p->draft_nodes > 0 ? p->draft_wide : 1));
+    emit_word(o, "--speculative-num-draft-tokens %lld",
+              (long long)(p->draft_nodes > 0 ? p->draft_nodes : p->draft_tokens) + 1);
 }
 
 /* The file overrides the command line, a group at a time: what it has of the cache it has whole. */
-static void put_yaml(struct lines *o, const struct emit_plan *p, const char *draft)
+static void put_yaml(struct emit_lines *o, const struct emit_plan *p, const char *draft)
 {
     static const char *const TYPE[] = {"Draft_Target", "Eagle", "MTP", ""};
     char text[96];
-    put(o, "cat > trtllm.yaml <<'END'\n");
-    if (p->layout.dp > 1) put(o, "enable_attention_dp: true\n");
-    if (p->prefill > 0) put(o, "cache_transceiver_config:\n  backend: DEFAULT\n");
+    emit_put(o, "cat > trtllm.yaml <<'END'\n");
+    if (p->layout.dp > 1) emit_put(o, "enable_attention_dp: true\n");
+    if (p->prefill > 0) emit_put(o, "cache_transceiver_config:\n  backend: DEFAULT\n");
     if (p->kv) {
-        put(o, "kv_cache_config:\n  dtype: ");
-        put(o, p->kv);
+        emit_put(o, "kv_cache_config:\n  dtype: ");
+        emit_put(o, p->kv);
         (void)snprintf(text, sizeof text, "\n  free_gpu_memory_fraction: %.3g\n", p->free_frac);
-        put(o, text);
+        emit_put(o, text);
     }
     if (p->draft_tokens > 0) {
         (void)snprintf(text, sizeof text, "speculative_config:\n  decoding_type: %s\n  %s: %lld\n", TYPE[p->drafting],
                        p->drafting == EMIT_MTP ? "num_nextn_predict_layers" : "max_draft_len",
                        (long long)p->draft_tokens);
-        put(o, text);
+        emit_put(o, text);
     }
     if (p->draft_tokens > 0 && p->drafting != EMIT_MTP) {
-        put(o, "  speculative_model: ");
-        put(o, draft);
-        put(o, "\n");
+        emit_put(o, "  speculative_model: ");
+        emit_put(o, draft);
+        emit_put(o, "\n");
     }
-    put(o, "END\n");
+    emit_put(o, "END\n");
 }
 
-static void put_trtllm(struct lines *o, const struct emit_plan *p, const char *model, const char *draft)
+static void put_trtllm(struct emit_lines *o, const struct emit_plan *p, const char *model, const char *draft)
 {
     const struct layout *l = &p->layout;
     const bool file = l->dp > 1 || p->kv || p->draft_tokens > 0 || p->prefill > 0;
-    say_copies(o, p,
-               p->prefill > 0 ? "trtllm-serve disaggregated -c FILE, which names context_servers and generation_servers"
-                              : BALANCER);
-    if (p->prefill > 0) comment(o, "those that prefill also with disable_overlap_scheduler: true in their file");
-    say_checkpoint(o, p);
-    say_weights(o, p, EMIT_TRTLLM, model);
-    say_length(o, p);
-    if (nodes_of(l) > 1) {
-        comment(o, "one task for each GPU of all nodes of a copy, by Slurm (or mpirun -n likewise), once:");
-        if (file) comment(o, "the file has to be seen by every node");
+    emit_say_copies(o, p,
+                    p->prefill > 0
+                        ? "trtllm-serve disaggregated -c FILE, which names context_servers and generation_servers"
+                        : BALANCER);
+    if (p->prefill > 0) emit_comment(o, "those that prefill also with disable_overlap_scheduler: true in their file");
+    emit_say_checkpoint(o, p);
+    emit_say_weights(o, p, EMIT_TRTLLM, model);
+    emit_say_length(o, p);
+    if (emit_nodes(l) > 1) {
+        emit_comment(o, "one task for each GPU of all nodes of a copy, by Slurm (or mpirun -n likewise), once:");
+        if (file) emit_comment(o, "the file has to be seen by every node");
     }
     if (file) put_yaml(o, p, draft);
-    if (nodes_of(l) > 1)
-        word(o, "srun --nodes %lld --ntasks-per-node %lld --mpi=pmix trtllm-llmapi-launch", (long long)nodes_of(l),
-             (long long)((layout_group(l) * l->pp + nodes_of(l) - 1) / nodes_of(l)));
-    word(o, "trtllm-serve %s", stored_otherwise(p, EMIT_TRTLLM) ? STORED_SO : model);
-    word(o, "--tp_size %lld", (long long)layout_group(l));
-    if (l->pp > 1) word(o, "--pp_size %lld", (long long)l->pp);
-    if (p->experts && l->ep > 1) word(o, "--ep_size %lld", (long long)l->ep);
-    word(o, "--max_seq_len %lld", (long long)p->max_model_len);
-    word(o, "--max_batch_size %lld", (long long)p->max_num_seqs);
-    word(o, "--max_num_tokens %lld", (long long)p->step_tokens);
-    word(o, "--kv_cache_free_gpu_memory_fraction %.3g", p->free_frac);
-    word(o, "--enable_chunked_prefill");
-    if (file) word(o, "--config trtllm.yaml");
+    if (emit_nodes(l) > 1)
+        emit_word(o, "srun --nodes %lld --ntasks-per-node %lld --mpi=pmix trtllm-llmapi-launch",
+                  (long long)emit_nodes(l), (long long)((layout_group(l) * l->pp + emit_nodes(l) - 1) / emit_nodes(l)));
+    emit_word(o, "trtllm-serve %s", emit_stored_otherwise(p, EMIT_TRTLLM) ? EMIT_STORED_SO : model);
+    emit_word(o, "--tp_size %lld", (long long)layout_group(l));
+    if (l->pp > 1) emit_word(o, "--pp_size %lld", (long long)l->pp);
+    if (p->experts && l->ep > 1) emit_word(o, "--ep_size %lld", (long long)l->ep);
+    emit_word(o, "--max_seq_len %lld", (long long)p->max_model_len);
+    emit_word(o, "--max_batch_size %lld", (long long)p->max_num_seqs);
+    emit_word(o, "--max_num_tokens %lld", (long long)p->step_tokens);
+    emit_word(o, "--kv_cache_free_gpu_memory_fraction %.3g", p->free_frac);
+    emit_word(o, "--enable_chunked_prefill");
+    if (file) emit_word(o, "--config trtllm.yaml");
 }
 
 enum err_code emit_command(struct arena *a, enum emit_engine engine, const struct emit_plan *p, const char **out,
@@ -540,19 +340,19 @@ enum err_code emit_command(struct arena *a, enum emit_engine engine, const struc
     const char *why = emit_refusal(engine, p);
     if (why) return err_set(e, ERR_NO, "%s", why);
     const char *model = emit_quoted(a, p->model),
-               *draft = p->drafting == EMIT_EAGLE || p->drafting == EMIT_MEDUSA ? HEAD : p->draft;
-    struct lines *o = arena_alloc(a, sizeof *o);
-    if (p->draft_tokens > 0 && p->drafting == EMIT_MODEL && (!draft || draft[strspn(draft, PLAIN)] != '\0'))
+               *draft = p->drafting == EMIT_EAGLE || p->drafting == EMIT_MEDUSA ? EMIT_HEAD : p->draft;
+    struct emit_lines *o = arena_alloc(a, sizeof *o);
+    if (p->draft_tokens > 0 && p->drafting == EMIT_MODEL && (!draft || !emit_is_plain(draft)))
         return err_set(e, ERR_USAGE, "--emit: the draft's name or path has characters that need quoting");
     if (!model || !o) return err_nomem(e);
-    *o = (struct lines){0};
+    *o = (struct emit_lines){0};
     switch (engine) {
     case EMIT_VLLM: put_vllm(o, p, model, draft); break;
     case EMIT_SGLANG: put_sglang(o, p, model, draft); break;
     case EMIT_TRTLLM:
     case EMIT_ENGINES: put_trtllm(o, p, model, draft); break;
     }
-    put(o, "\n");
+    emit_put(o, "\n");
     if (o->cut) return err_set(e, ERR_RANGE, "the command line is too long for a line of a shell");
     *out = o->text;
     return ERR_OK;
