@@ -130,6 +130,20 @@ static void test_texts(void **state)
     arena_close(f.a);
 }
 
+/* Closed forms of sums within sums share their parts: a tree of 3^60 nodes is not walked to its end. */
+static void test_shared(void **state)
+{
+    struct fixture f;
+    struct sym_dims d, one, other;
+    (void)state;
+    begin(&f);
+    const struct sym *e = f.symbols[0].e, *x = sym_var(f.c, "x");
+    for (int i = 0; i < 60; i++) e = sym_add(f.c, sym_mul(f.c, e, sym_add(f.c, e, x)), sym_pow(f.c, e, x));
+    assert_true(sym_dims_of(e, &d, &one, &other));
+    assert_true(d.open);
+    arena_close(f.a);
+}
+
 /* Products of drawn powers: their exponents added by hand are those that are found, in whatever order. */
 static void test_drawn(void **state)
 {
@@ -163,6 +177,6 @@ static void test_drawn(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_sides), cmocka_unit_test(test_texts),
-                                       cmocka_unit_test(test_drawn)};
+                                       cmocka_unit_test(test_shared), cmocka_unit_test(test_drawn)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

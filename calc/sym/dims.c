@@ -6,9 +6,17 @@
 
 #include "calc/sym/node.h"
 
-/* A plain number from here on may be a rate or a size. Deeper trees are not looked at. */
+/* A plain number from here on may be a rate or a size. */
 static const double PLAIN = 1e5; /* not a unit */
-enum { DEPTH = 2000 };
+
+/* Deeper or larger trees are not looked at: closed forms of sums within sums share their parts. */
+enum { DEPTH = 2000, NODES = 1 << 18 };
+
+struct walk {
+    size_t left; /* nodes */
+    int depth;
+    struct sym_dims *one, *other; /* what is not the same */
+};
 
 /* Names that no text can have. */
 static const char BYTES[] = "#bytes", FLOPS[] = "#flops", SECONDS[] = "#seconds", SAID[] = "#said";
@@ -65,16 +73,17 @@ bool sym_dims_agree(const struct sym_dims *a, const struct sym_dims *b)
     return same(a->bytes, b->bytes) && same(a->flops, b->flops) && same(a->seconds, b->seconds);
 }
 
-static bool walk(const struct sym *e, int depth, struct sym_dims *out, struct sym_dims *one, struct sym_dims *other)
+static bool walk(struct walk *w, const struct sym *e, struct sym_dims *out)
 {
     const struct sym_dims nothing = {.said = false}, open = {.open = true};
     struct sym_dims a, b = nothing;
     double power;
     *out = nothing;
-    if (depth > DEPTH) {
+    if (w->depth >= DEPTH || w->left == 0) {
         *out = open;
         return true;
     }
+    w->left--;
     if (e->op == SYM_CONST || sym_constant(e, &power)) {
         out->open = fabs(sym_value(e)) >= PLAIN || (fabs(sym_value(e)) > 0 && fabs(sym_value(e)) <= 1 / PLAIN);
         return true;
@@ -83,28 +92,24 @@ static bool walk(const struct sym *e, int depth, struct sym_dims *out, struct sy
         *out = of_name(e->name);
         return true;
     }
-    if (!walk(sym_left(e), depth + 1, &a, one, other)) return false;
-    if (sym_right(e) && !walk(sym_right(e), depth + 1, &b, one, other)) return false;
+    w->depth++;
+    const bool read = walk(w, sym_left(e), &a) && (!sym_right(e) || walk(w, sym_right(e), &b));
+    w->depth--;
+    if (!read) return false;
     switch ((enum sym_op)e->op) {
     case SYM_ADD:
     case SYM_MIN:
     case SYM_MAX:
         if (!sym_dims_agree(&a, &b)) {
-            *one = a;
-            *other = b;
+            *w->one = a;
+            *w->other = b;
             return false;
         }
         *out = a.said && !a.open ? a : b.said && !b.open ? b : a.open ? a : b;
         return true;
     case SYM_MUL: *out = times(&a, &b, 1); return true;
     case SYM_DIV: *out = times(&a, &b, -1); return true;
-    case SYM_POW:
-        if (sym_constant(sym_right(e), &power))
-            *out = times(&nothing, &a, power);
-        else
-            *out = open;
-        out->said = a.said && !out->open;
-        return true;
+    case SYM_POW: *out = sym_constant(sym_right(e), &power) ? times(&nothing, &a, power) : open; return true;
     case SYM_CEIL:
     case SYM_FLOOR: *out = a; return true;
     case SYM_LOG:
@@ -117,7 +122,8 @@ static bool walk(const struct sym *e, int depth, struct sym_dims *out, struct sy
 
 bool sym_dims_of(const struct sym *e, struct sym_dims *out, struct sym_dims *one, struct sym_dims *other)
 {
-    return walk(e, 0, out, one, other);
+    struct walk w = {NODES, 0, one, other};
+    return walk(&w, e, out);
 }
 
 static size_t put(char *out, size_t n, const char *what, double power)

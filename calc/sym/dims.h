@@ -2,7 +2,7 @@
  *
  * A person's text is parsed with names and units that stand for what they are measured in (sym_dims_leaf), and the tree
  * is looked at. What people write without units is let pass: symbols of sizes are numbers of anything (2BDF is flops),
- * and so are plain numbers; one from PLAIN on, or one behind a root, makes a product open, since it may be a rate
+ * and so are plain numbers; one from 1e5 on, or as small, makes a product open, since it may be a rate
  * (bytes/3.35e12). So a finding is one: two things that are both said to be something, and not the same. */
 #ifndef RIDGE_SYM_DIMS_H
 #define RIDGE_SYM_DIMS_H
@@ -23,7 +23,7 @@ struct sym_dims {
 const struct sym *sym_dims_leaf(struct sym_ctx *c, const char *name, enum units_kind kind);
 
 /* sym_dims_of -- of an expression of such leaves. false: terms of a sum, or what a minimum is of, are not the same;
- * one and other are. Cost: linear in the tree that the text is. */
+ * one and other are. Cost: linear in the tree, of which 2^18 nodes are looked at: what is behind them is open. */
 bool sym_dims_of(const struct sym *e, struct sym_dims *out, struct sym_dims *one, struct sym_dims *other);
 
 /* sym_dims_agree -- whether two may be equal: both said, none open, and not the same are not. sym_dims_text -- "bytes",
